@@ -1,0 +1,109 @@
+"""What the readers and loaders return: one labelled set, or several splits of one data set."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+Matrix = np.ndarray | sparse.csr_matrix
+
+
+@dataclass(frozen=True)
+class LabeledData:
+    """Examples with their labels; unpacks as ``X, y = data``.
+
+    Attributes
+    ----------
+    X : ndarray or csr_matrix of shape (n_samples, n_features)
+    y : ndarray of shape (n_samples,) or None
+        None where the data was read without labels.
+    feature_names : tuple of str or None
+        The columns' names, where the file has any.
+    target_names : tuple of str or None
+        The classes' names in the order of the sorted labels, where the file has any.
+    source : str
+        The file (or generator) that the data came from.
+    zero_based : bool or None
+        For LibSVM text: whether its first feature is number 0 rather than 1. Pass it on when
+        reading the test file that goes with a training file.
+    """
+
+    X: Matrix
+    y: Any
+    feature_names: tuple[str, ...] | None = None
+    target_names: tuple[str, ...] | None = None
+    source: str = ""
+    zero_based: bool | None = None
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter((self.X, self.y))
+
+    @property
+    def n_samples(self) -> int:
+        return int(self.X.shape[0])
+
+    @property
+    def n_features(self) -> int:
+        return int(self.X.shape[1])
+
+    def __repr__(self) -> str:
+        labels = "no labels" if self.y is None else f"{len(np.unique(self.y))} classes"
+        shape = f"{self.n_samples} x {self.n_features}"
+        return f"LabeledData({self.source or 'in memory'}: {shape}, {labels})"
+
+
+SPLIT_NAMES = ("train", "val", "test")
+
+
+@dataclass(frozen=True)
+class DataSplits:
+    """A data set in up to three parts: ``train``, ``val`` and ``test``.
+
+    ``X_train``, ``y_train``, ``X_val``, ``y_val``, ``X_test`` and ``y_test`` are shorthands;
+    asking for a part that the data set does not have is an AttributeError.
+    """
+
+    name: str
+    train: LabeledData
+    val: LabeledData | None = None
+    test: LabeledData | None = None
+    target_names: tuple[str, ...] | None = None
+    description: str = field(default="", repr=False)
+
+    def part(self, split: str) -> LabeledData:
+        """Return one of the parts by its name: "train", "val" or "test"."""
+        if split not in SPLIT_NAMES:
+            raise ValueError(f"split must be one of {', '.join(SPLIT_NAMES)}, got {split!r}")
+        data = getattr(self, split)
+        if data is None:
+            have = [name for name in SPLIT_NAMES if getattr(self, name) is not None]
+            raise AttributeError(f"{self.name} has no {split!r} part, only {', '.join(have)}")
+        return data
+
+    @property
+    def X_train(self) -> Any:
+        return self.train.X
+
+    @property
+    def y_train(self) -> Any:
+        return self.train.y
+
+    @property
+    def X_val(self) -> Any:
+        return self.part("val").X
+
+    @property
+    def y_val(self) -> Any:
+        return self.part("val").y
+
+    @property
+    def X_test(self) -> Any:
+        return self.part("test").X
+
+    @property
+    def y_test(self) -> Any:
+        return self.part("test").y
