@@ -1,0 +1,20 @@
+"""Pictures in scikit-learn's Display manner; matplotlib comes with the extra ``shortlist[plot]``.
+
+Each class holds the computed data and draws it with ``plot``; the ``from_...`` constructors
+compute and draw at once. Matplotlib is imported only when something is drawn.
+"""
+
+from shortlist.plots._circle import CirclePredictionsDisplay
+from shortlist.plots._convergence import ConvergenceCurve, ConvergenceDisplay
+from shortlist.plots._loss import LossDisplay
+from shortlist.plots._style import PALETTE
+from shortlist.plots._topk_curve import TopKCurveDisplay
+
+__all__ = [
+    "PALETTE",
+    "CirclePredictionsDisplay",
+    "ConvergenceCurve",
+    "ConvergenceDisplay",
+    "LossDisplay",
+    "TopKCurveDisplay",
+]

@@ -1,0 +1,56 @@
+"""What all pictures share: the lazy import of matplotlib, colours, and axes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+#: Okabe and Ito's colours, distinct for every common form of colour blindness. Yellow comes
+#: last because it is faint on white.
+PALETTE = (
+    "#0072B2",  # blue
+    "#D55E00",  # vermilion
+    "#009E73",  # green
+    "#CC79A7",  # purple
+    "#E69F00",  # orange
+    "#56B4E9",  # sky blue
+    "#000000",  # black
+    "#F0E442",  # yellow
+)
+
+#: A second cue beside colour; it changes each time the palette has been used up.
+LINE_STYLES = ("-", "--", ":", "-.")
+
+
+def require_pyplot(caller: str) -> Any:
+    """matplotlib.pyplot, or an ImportError that says how to get it."""
+    try:
+        import matplotlib.pyplot as pyplot
+    except ImportError as error:
+        raise ImportError(
+            f"{caller} needs matplotlib, which is not installed. "
+            "Install it with: pip install 'shortlist[plot]'"
+        ) from error
+    return pyplot
+
+
+def axes_for(caller: str, ax: Any = None, **subplots_options: Any) -> tuple[Any, Any]:
+    """The given axes, or new ones, and their figure."""
+    pyplot = require_pyplot(caller)
+    if ax is None:
+        _, ax = pyplot.subplots(layout="constrained", **subplots_options)
+    return ax, ax.figure
+
+
+def line_style(number: int) -> dict[str, str]:
+    """Colour and dash pattern of the line with this number on its axes."""
+    return {
+        "color": PALETTE[number % len(PALETTE)],
+        "linestyle": LINE_STYLES[number // len(PALETTE) % len(LINE_STYLES)],
+    }
+
+
+def style_curves(ax: Any) -> None:
+    """Light grid behind, no box: the same quiet frame around every curve."""
+    ax.grid(True, color="0.9", linewidth=0.8)
+    ax.set_axisbelow(True)
+    ax.spines[["top", "right"]].set_visible(False)
