@@ -1,0 +1,53 @@
+"""What every public projection does around its kernel: check the input, go row by row."""
+
+import math
+from collections.abc import Callable
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+VARIANTS = ("alpha", "beta")
+
+
+def each_row(a: ArrayLike, kernel: Callable[[NDArray, NDArray], Any]) -> NDArray:
+    """Call ``kernel(rows, out)`` on a finite float vector, or on a matrix of row vectors."""
+    given = np.asarray(a)
+    if given.ndim not in (1, 2) or given.shape[-1] == 0:
+        raise ValueError(f"expected a vector or a matrix of row vectors; got shape {given.shape}")
+    if given.dtype.kind not in "fiub":
+        raise TypeError(f"expected real numbers; got an array of dtype {given.dtype}")
+    dtype = np.float32 if given.dtype in (np.float32, np.float16) else np.float64
+    rows = np.ascontiguousarray(np.atleast_2d(given), dtype=dtype)
+    if not np.isfinite(rows).all():
+        raise ValueError("the vector to project has NaN or infinite entries")
+    out = np.empty_like(rows)
+    kernel(rows, out)
+    return out.reshape(given.shape)
+
+
+def check_positive(name: str, value: float) -> float:
+    if not isinstance(value, Real) or not (0 < value < math.inf):
+        raise ValueError(f"{name} must be a positive number; got {value!r}")
+    return float(value)
+
+
+def check_nonnegative(name: str, value: float) -> float:
+    if not isinstance(value, Real) or not (0 <= value < math.inf):
+        raise ValueError(f"{name} must be a number, zero or larger; got {value!r}")
+    return float(value)
+
+
+def check_k(k: int, largest: int, meaning: str) -> int:
+    if not isinstance(k, Integral) or isinstance(k, bool):
+        raise TypeError(f"k must be an integer; got {k!r}")
+    if not 1 <= k <= largest:
+        raise ValueError(f"k must lie between 1 and {largest} ({meaning}); got {k}")
+    return int(k)
+
+
+def check_variant(variant: str) -> str:
+    if variant not in VARIANTS:
+        raise ValueError(f"variant must be 'alpha' or 'beta'; got {variant!r}")
+    return variant

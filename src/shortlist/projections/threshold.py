@@ -1,0 +1,156 @@
+"""Projections that one scalar solves: the simplex, and the box with a bound on the sum.
+
+The problem of every kernel here, with 0 <= rho and 0 < cap:
+
+    min  1/2 |x - b|^2 + rho/2 <1,x>^2    subject to  0 <= x_j <= cap,  <1,x> <= radius
+
+The solution is x_j = clip(b_j - theta, 0, cap), where theta >= 0 is the root of the decreasing
+function  h(theta) - min(theta / rho, radius),  h(theta) = sum_j clip(b_j - theta, 0, cap).
+It is piecewise linear, so Newton's method ends after a few sweeps, each of them SIMD.
+"""
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from shortlist._jit import njit
+from shortlist.projections.rows import check_nonnegative, check_positive, each_row
+
+
+@njit(sums=True)
+def clipped_sum(z, tau, cap):
+    """h(tau) and its slope's size, the number of entries strictly between 0 and the cap."""
+    zero = z.dtype.type(0)
+    t = z.dtype.type(tau)
+    c = z.dtype.type(cap)
+    total = zero
+    inside = 0
+    for j in range(z.shape[0]):
+        d = z[j] - t
+        total += min(max(d, zero), c)
+        inside += np.int32(d > zero) & np.int32(d < c)
+    return np.float64(total), inside
+
+
+@njit
+def solve_threshold(z, top, cap, radius, rho, equality, start):
+    """Find tau = theta - top for b = z + top, where z has maximum 0 (excluded entries: -inf).
+
+    Shifting by the maximum keeps the digits of b - theta when b is huge. ``equality`` asks for
+    <1,x> = radius instead (rho is then immaterial). ``start`` is a guess; any value will do.
+    """
+    if equality:
+        low = -np.inf
+        tau = start if start < 0.0 else -radius
+    else:
+        if not top > 0.0:
+            return 0.0
+        low = -top  # theta >= 0
+        if rho == 0.0 and clipped_sum(z, low, cap)[0] <= radius:
+            return low  # the bound on the sum is slack
+        tau = max(start, low) if start < 0.0 else max(-radius, low)
+    high = 0.0
+    precision = 4.0 * np.finfo(z.dtype).eps
+    for trial in range(200):
+        total, inside = clipped_sum(z, tau, cap)
+        slope = np.float64(inside)
+        target = radius
+        if not equality and tau + top < rho * radius:
+            target = (tau + top) / rho
+            slope += 1.0 / rho
+        excess = total - target
+        if excess > 0.0:
+            low = tau
+        elif excess < 0.0:
+            high = tau
+        if abs(excess) <= precision * target:
+            break
+        new = tau + excess / slope if slope > 0.0 else np.nan
+        if not (low < new < high) or trial > 30:
+            new = low + 0.5 * (high - low) if low > -np.inf else 2.0 * tau - radius
+            if new == low or new == high:
+                break
+        tau = new
+    return tau
+
+
+@njit
+def shift_to_maximum(b, z):
+    """z = b - max b; returns max b. All of b at -inf is returned as it is, with z = -inf."""
+    top = b[0]
+    for j in range(b.shape[0]):
+        top = max(top, b[j])
+    for j in range(b.shape[0]):
+        z[j] = b[j] - top if top > -np.inf else b[j]
+    return np.float64(top)
+
+
+@njit
+def clip_into(z, tau, cap, radius, x):
+    """x = clip(z - tau, 0, cap), its sum brought to at most ``radius`` if rounding went over."""
+    zero = z.dtype.type(0)
+    t = z.dtype.type(tau)
+    c = z.dtype.type(cap)
+    total = 0.0
+    for j in range(z.shape[0]):
+        x[j] = min(max(z[j] - t, zero), c)
+        total += np.float64(x[j])
+    if total > radius:
+        factor = z.dtype.type(radius / total)
+        for j in range(z.shape[0]):
+            x[j] *= factor
+        total = radius
+    return total
+
+
+@njit
+def _project_rows(b, cap, radius, rho, equality, x):
+    z = np.empty(b.shape[1], b.dtype)
+    for i in range(b.shape[0]):
+        top = shift_to_maximum(b[i], z)
+        if not equality and not top > 0.0:
+            x[i, :] = 0
+            continue
+        tau = solve_threshold(z, top, cap, radius, rho, equality, 1.0)
+        total = clip_into(z, tau, cap, radius, x[i])
+        if equality and total > 0.0:
+            factor = b.dtype.type(radius / total)
+            for j in range(b.shape[1]):
+                x[i, j] = min(x[i, j] * factor, b.dtype.type(cap))
+
+
+def project_simplex(
+    a: ArrayLike, radius: float = 1.0, *, rho: float = 0.0, equality: bool = True
+) -> NDArray:
+    """Solve  min |x - a|^2 + rho <1,x>^2  subject to  x >= 0, <1,x> = radius.
+
+    With ``equality=False`` the constraint is <1,x> <= radius. ``a`` is a vector or a matrix of
+    row vectors.
+    """
+    radius = check_positive("radius", radius)
+    rho = check_nonnegative("rho", rho)
+    return each_row(a, lambda b, x: _project_rows(b, radius, radius, rho, bool(equality), x))
+
+
+def project_knapsack(
+    a: ArrayLike,
+    radius: float = 1.0,
+    upper: float = 1.0,
+    *,
+    rho: float = 0.0,
+    equality: bool = False,
+) -> NDArray:
+    """Solve  min |x - a|^2 + rho <1,x>^2  subject to  0 <= x <= upper, <1,x> <= radius.
+
+    With ``equality=True`` the constraint is <1,x> = radius, which needs
+    ``radius <= upper * a.shape[-1]``. ``a`` is a vector or a matrix of row vectors.
+    """
+    radius = check_positive("radius", radius)
+    upper = check_positive("upper", upper)
+    rho = check_nonnegative("rho", rho)
+    size = np.shape(a)[-1] if np.ndim(a) else 0
+    if equality and radius > upper * size * (1 + 1e-12):
+        raise ValueError(
+            f"radius must be at most upper * {size} = {upper * size:g} for an equality "
+            f"constraint; got {radius:g}"
+        )
+    return each_row(a, lambda b, x: _project_rows(b, upper, radius, rho, bool(equality), x))

@@ -1,0 +1,162 @@
+"""Projections on the top-k simplex and the top-k cone, whose cap is a share of the sum.
+
+    min  1/2 |x - b|^2 + rho/2 s^2    subject to  0 <= x_j <= s/k,  s = <1,x> <= radius
+
+(the cone is radius = infinity). The solution is x_j = clip(b_j - theta, 0, c) with c = s/k.
+For a given cap c the threshold theta(c) solves  sum_j clip(b_j - theta, 0, c) = k c. As c grows
+from 0, theta falls and theta + c rises: entries enter at the bottom and leave the cap at the
+top, each once. So the whole path is piecewise linear in c with at most k + m breaks, and the
+derivative of the objective along it,
+
+    -psi(c),   psi(c) = theta + p/k - rho k c,   p = sum_j max(0, b_j - theta - c),
+
+changes sign once. The kernel walks the breaks from c = 0 until psi = 0 or k c = radius. Only the
+entries above theta are ever sorted.
+"""
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from shortlist._jit import njit
+from shortlist.projections.rows import (
+    check_k,
+    check_nonnegative,
+    check_positive,
+    check_variant,
+    each_row,
+)
+from shortlist.projections.selection import heapify, largest, pop_largest
+from shortlist.projections.threshold import (
+    _project_rows,
+    clip_into,
+    shift_to_maximum,
+)
+
+
+@njit
+def walk_cap(z, top, k, radius, rho, heap):
+    """Find (tau, c) for b = z + top, where z has maximum 0 (excluded entries: -inf).
+
+    tau = theta - top. ``heap`` is scratch of the size of z. At least k entries must be finite.
+    """
+    # At the solution some entry at or below the k-th largest has z_j - tau <= c <= radius/k,
+    # so nothing lower than that below the k-th largest can be positive.
+    largest(z, k, heap, np.empty(k, np.int32))
+    floor = heap[k - 1] - z.dtype.type(radius / k)
+    count = 0
+    for j in range(z.shape[0]):
+        x = z[j]
+        if x >= floor and x > -np.inf:
+            heap[count] = x
+            count += 1
+    heapify(heap, count)
+    capped_sum = 0.0
+    for i in range(k):
+        pop_largest(heap, count - i)
+        capped_sum += np.float64(heap[count - 1 - i])
+    if not top + capped_sum / k > 0.0:
+        return 0.0, 0.0
+
+    most = radius / k
+    popped = k
+    if popped < count:
+        pop_largest(heap, count - popped)
+        popped += 1
+        gap = np.float64(heap[count - k]) - np.float64(heap[count - 1 - k])
+    else:
+        gap = np.inf
+    c = min((top + capped_sum / k) / (1.0 + rho * k), most)
+    if c <= gap:
+        # The k largest stand at the cap and nothing else is positive: any threshold between
+        # the next entry and the cap's lower edge describes the same x.
+        return np.float64(heap[count - k]) - c, c
+
+    u = k - 1  # entries at the cap: the u largest
+    end = k + 1  # entries above zero: the `end` largest
+    free_sum = np.float64(heap[count - k]) + np.float64(heap[count - 1 - k])
+    capped_sum -= np.float64(heap[count - k])
+    while True:
+        free = end - u
+        below = k - u
+        stationary = (top + capped_sum / k + below * free_sum / (k * free)) / (
+            below * below / (k * free) + u / k + rho * k
+        )
+        c = min(stationary, most)
+        enters = np.inf
+        if end < count:
+            if popped == end:
+                pop_largest(heap, count - popped)
+                popped += 1
+            enters = (free_sum - free * np.float64(heap[count - 1 - end])) / below
+        leaves = np.inf
+        if u > 0:
+            leaves = (np.float64(heap[count - u]) * free - free_sum) / (end - k)
+        if c <= min(enters, leaves):
+            return (free_sum - below * c) / free, c
+        if enters <= leaves:
+            free_sum += np.float64(heap[count - 1 - end])
+            end += 1
+        else:
+            u -= 1
+            capped_sum -= np.float64(heap[count - 1 - u])
+            free_sum += np.float64(heap[count - 1 - u])
+
+
+@njit
+def fill_capped(z, tau, c, k, radius, x):
+    """x = clip(z - tau, 0, c), made feasible to rounding; returns its sum."""
+    total = clip_into(z, tau, c, radius, x)
+    # Rounding can leave the largest entry a little above s/k.
+    cap = z.dtype.type(total / k)
+    again = 0.0
+    for j in range(z.shape[0]):
+        x[j] = min(x[j], cap)
+        again += np.float64(x[j])
+    return again
+
+
+@njit
+def _project_topk_rows(b, k, radius, rho, x):
+    m = b.shape[1]
+    z = np.empty(m, b.dtype)
+    heap = np.empty(m, b.dtype)
+    for i in range(b.shape[0]):
+        top = shift_to_maximum(b[i], z)
+        # Without a bound the sum cannot exceed the sum of the positive entries.
+        bound = radius
+        if bound == np.inf:
+            bound = 1e-300
+            for j in range(m):
+                bound += k * max(0.0, np.float64(b[i, j]))
+        tau, c = walk_cap(z, top, k, bound, rho, heap)
+        fill_capped(z, tau, c, k, bound, x[i])
+
+
+def project_topk_simplex(
+    a: ArrayLike, k: int, radius: float = 1.0, rho: float = 0.0, variant: str = "alpha"
+) -> NDArray:
+    """Solve  min |x - a|^2 + rho <1,x>^2  over the top-k simplex.
+
+    ``variant="alpha"``:  0 <= x_j <= <1,x>/k,  <1,x> <= radius
+    ``variant="beta"``:   0 <= x_j <= radius/k, <1,x> <= radius
+
+    ``a`` is a vector or a matrix of row vectors with at least k entries each.
+    """
+    variant = check_variant(variant)
+    radius = check_positive("radius", radius)
+    rho = check_nonnegative("rho", rho)
+    k = check_k(k, np.shape(a)[-1] if np.ndim(a) else 1, "the number of entries")
+    if k == 1 or variant == "beta":
+        return each_row(a, lambda b, x: _project_rows(b, radius / k, radius, rho, False, x))
+    return each_row(a, lambda b, x: _project_topk_rows(b, k, radius, rho, x))
+
+
+def project_topk_cone(a: ArrayLike, k: int, rho: float = 0.0) -> NDArray:
+    """Solve  min |x - a|^2 + rho <1,x>^2  subject to  0 <= x_j <= <1,x>/k.
+
+    ``a`` is a vector or a matrix of row vectors with at least k entries each.
+    """
+    rho = check_nonnegative("rho", rho)
+    k = check_k(k, np.shape(a)[-1] if np.ndim(a) else 1, "the number of entries")
+    return each_row(a, lambda b, x: _project_topk_rows(b, k, np.inf, rho, x))
+
