@@ -18,6 +18,10 @@ def atomic_write(path: str | os.PathLike[str]) -> Iterator[Path]:
     """
     # A link's target is replaced, not the link.
     target = Path(os.path.realpath(path))
+    if not target.parent.is_dir():
+        raise FileNotFoundError(f"{os.fspath(path)}: no such directory: {target.parent}")
+    if target.exists() and not target.is_file():
+        raise OSError(f"{os.fspath(path)}: exists and is not a regular file")
     handle, name = tempfile.mkstemp(prefix=f".{target.name}.", suffix=".part", dir=target.parent)
     os.close(handle)
     part = Path(name)
@@ -30,7 +34,9 @@ def atomic_write(path: str | os.PathLike[str]) -> Iterator[Path]:
         with suppress(OSError):
             part.unlink()
         raise
-    _flush(target.parent)
+    # The file is complete and in place: a file system that cannot flush directories is no error.
+    with suppress(OSError):
+        _flush(target.parent)
 
 
 def _take_mode(part: Path, target: Path) -> None:

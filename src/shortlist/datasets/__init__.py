@@ -1,0 +1,42 @@
+"""Data: Letter (embedded), the paper's circle, file readers, and LibSVM's sets by name.
+
+Names load on first use: ``import shortlist.datasets`` is instant, and pandas, pyarrow or a
+progress bar are imported only by what needs them.
+"""
+
+from importlib import import_module
+from typing import Any
+
+_HOME = {
+    "DataError": "errors",
+    "DataSplits": "containers",
+    "LabeledData": "containers",
+    "circle_bayes_accuracy": "circle",
+    "circle_class_probabilities": "circle",
+    "circle_segment": "circle",
+    "default_cache_dir": "cache",
+    "fetch": "downloads",
+    "load_letter": "letter",
+    "make_circle": "circle",
+    "read_csv": "tables",
+    "read_dataset": "read",
+    "read_libsvm": "libsvm",
+    "read_mat": "arrays",
+    "read_npy": "arrays",
+    "read_npz": "arrays",
+    "read_parquet": "tables",
+    "read_splits": "read",
+    "write_libsvm": "libsvm",
+}
+
+__all__ = sorted(_HOME)
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOME:
+        return getattr(import_module(f"{__name__}.{_HOME[name]}"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -18,8 +18,9 @@ instead, but its own numbers decide:
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
-from sklearn.utils import check_random_state
 
 SEGMENT_LENGTHS = np.array([1.0, 1.0, 1.0, 3.0, 1.0])
 
@@ -40,7 +41,7 @@ _STARTS = _ENDS - SEGMENT_LENGTHS
 _TOTAL = float(_ENDS[-1])
 
 
-def make_circle(n_samples: int = 200, *, random_state=None) -> tuple[np.ndarray, np.ndarray]:
+def make_circle(n_samples: int = 200, *, random_state: Any = None) -> tuple[np.ndarray, np.ndarray]:
     """Sample the paper's circle: independent points of three overlapping classes.
 
     Parameters
@@ -59,6 +60,8 @@ def make_circle(n_samples: int = 200, *, random_state=None) -> tuple[np.ndarray,
     """
     if isinstance(n_samples, bool) or not isinstance(n_samples, int | np.integer) or n_samples < 1:
         raise ValueError(f"n_samples must be a positive integer, got {n_samples!r}")
+    from sklearn.utils import check_random_state
+
     random = check_random_state(random_state)
     segment = random.randint(len(SEGMENT_LENGTHS), size=n_samples)
     position = _STARTS[segment] + SEGMENT_LENGTHS[segment] * random.uniform(size=n_samples)
@@ -68,7 +71,7 @@ def make_circle(n_samples: int = 200, *, random_state=None) -> tuple[np.ndarray,
     return np.column_stack([np.cos(angle), np.sin(angle)]), y.astype(np.int64)
 
 
-def circle_segment(X) -> np.ndarray:
+def circle_segment(X: Any) -> np.ndarray:
     """Return the segment, 0 to 4, that each point of the circle lies in."""
     X = np.asarray(X, dtype=np.float64)
     if X.ndim != 2 or X.shape[1] != 2:
@@ -77,7 +80,7 @@ def circle_segment(X) -> np.ndarray:
     return np.minimum(np.searchsorted(_ENDS, position, side="right"), len(_ENDS) - 1)
 
 
-def circle_class_probabilities(X) -> np.ndarray:
+def circle_class_probabilities(X: Any) -> np.ndarray:
     """Return P(class | x) for points of the circle, shape (n_samples, 3)."""
     return CLASS_PROBABILITIES[:, circle_segment(X)].T
 

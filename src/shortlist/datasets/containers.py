@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
-from scipy import sparse
 
-Matrix = np.ndarray | sparse.csr_matrix
+Matrix: TypeAlias = Any  # a dense array or a scipy csr_matrix
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class LabeledData:
     """Examples with their labels; unpacks as ``X, y = data``.
 
@@ -59,7 +58,7 @@ class LabeledData:
 SPLIT_NAMES = ("train", "val", "test")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class DataSplits:
     """A data set in up to three parts: ``train``, ``val`` and ``test``.
 

@@ -1,4 +1,4 @@
-"""Opening data files: compressed or not, from disk or standard input, with errors in plain words."""
+"""Opening data files: compressed or not, from disk or standard input, errors in plain words."""
 
 from __future__ import annotations
 
@@ -7,20 +7,21 @@ import gzip
 import io
 import lzma
 import os
+import shutil
 import sys
 import tempfile
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 from .errors import DataError
 
 STDIN = "-"
 
 # First bytes and opener of each compression; the suffix is what users expect to see.
-_COMPRESSIONS = {
+_COMPRESSIONS: dict[str, tuple[bytes, Any]] = {
     ".gz": (b"\x1f\x8b", gzip.open),
     ".bz2": (b"BZh", bz2.open),
     ".xz": (b"\xfd7zXZ\x00", lzma.open),
@@ -59,9 +60,7 @@ def plain_errors(path: str) -> Iterator[None]:
     except OSError as error:
         # bz2 reports a damaged stream as an OSError without an error number.
         if error.errno is None:
-            raise DataError(
-                f"the archive is cut short or damaged ({error})", path=path
-            ) from None
+            raise DataError(f"the archive is cut short or damaged ({error})", path=path) from None
         raise DataError(f"cannot be read ({error.strerror})", path=path) from None
 
 
@@ -85,10 +84,7 @@ def open_data(path: str) -> Iterator[IO[bytes]]:
     """
     with plain_errors(path):
         if path == STDIN:
-            raw: IO[bytes] = tempfile.SpooledTemporaryFile(max_size=_SPOOL_BYTES)
-            while chunk := sys.stdin.buffer.read(2**20):
-                raw.write(chunk)
-            raw.seek(0)
+            raw = _standard_input()
         else:
             raw = open(path, "rb")  # noqa: SIM115 (closed below, after the decompressor)
         with raw:
@@ -102,6 +98,14 @@ def open_data(path: str) -> Iterator[IO[bytes]]:
                 if start and path.lower().endswith(suffix):
                     raise DataError(f"is not a {suffix} archive, despite its name", path=path)
             yield raw
+
+
+def _standard_input() -> IO[bytes]:
+    """Take all of standard input, which cannot be rewound, into a file that can."""
+    spool: IO[bytes] = tempfile.SpooledTemporaryFile(max_size=_SPOOL_BYTES)  # noqa: SIM115
+    shutil.copyfileobj(sys.stdin.buffer, spool)
+    spool.seek(0)
+    return spool
 
 
 def as_text(file: IO[bytes]) -> io.TextIOWrapper:

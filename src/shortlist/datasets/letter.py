@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from importlib.resources import files
+from typing import Any
 
 import numpy as np
 
@@ -11,9 +12,12 @@ from .containers import DataSplits, LabeledData
 _TRAIN, _VAL = 10_500, 4_500
 _LARGEST = 15  # every feature is an integer from 0 to 15
 
-FEATURE_NAMES = tuple("x-box y-box width high onpix x-bar y-bar x2bar".split()) + tuple(
-    "y2bar xybar x2ybr xy2br x-ege xegvy y-ege yegvx".split()
+# fmt: off
+FEATURE_NAMES = (
+    "x-box", "y-box", "width", "high", "onpix", "x-bar", "y-bar", "x2bar",
+    "y2bar", "xybar", "x2ybr", "xy2br", "x-ege", "xegvy", "y-ege", "yegvx",
 )
+# fmt: on
 
 _DESCRIPTION = """\
 Letter Recognition (D. J. Slate, UCI Machine Learning Repository, CC BY 4.0): 20000 images of the
@@ -32,7 +36,7 @@ def _libsvm_scale() -> np.ndarray:
     return np.array([float(f"{2 * v / _LARGEST - 1:.6g}") for v in range(_LARGEST + 1)])
 
 
-def load_letter(*, dtype: type = np.float64) -> DataSplits:
+def load_letter(*, dtype: Any = np.float64) -> DataSplits:
     """Load Letter: 26 classes, 16 features in [-1, 1], in the paper's three parts.
 
     Parameters
@@ -54,9 +58,9 @@ def load_letter(*, dtype: type = np.float64) -> DataSplits:
     >>> letter.X_train.shape, letter.target_names[letter.y_train[0]]
     ((10500, 16), 'Z')
     """
-    scale = _libsvm_scale().astype(dtype)
-    if scale.dtype not in (np.float64, np.float32):
-        raise ValueError(f"dtype must be float64 or float32, got {scale.dtype}")
+    if np.dtype(dtype) not in (np.float64, np.float32):
+        raise ValueError(f"dtype must be float64 or float32, got {np.dtype(dtype)}")
+    scale = _libsvm_scale().astype(np.dtype(dtype))
     names = tuple(chr(ord("A") + i) for i in range(26))
     with (
         files(__package__).joinpath("data/letter.npz").open("rb") as file,

@@ -241,6 +241,6 @@ def write_libsvm(path: str | os.PathLike[str], X: Any, y: Any, *, zero_based: bo
     """
     from sklearn.datasets import dump_svmlight_file
 
-    openers = {"": open, ".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
+    openers: dict[str, Any] = {"": open, ".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
     with atomic_write(path) as part, openers[compression_suffix(path)](part, "wb") as file:
         dump_svmlight_file(X, np.asarray(y), file, zero_based=zero_based)

@@ -1,0 +1,69 @@
+"""What every array must satisfy before it is used, with errors that name file and row."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from .errors import DataError
+
+# Finiteness is tested in pieces of about this many values: a memory map need not fit in memory.
+_CHUNK_VALUES = 2**22
+
+
+def check_features(X: Any, path: str, n_features: int | None = None) -> Any:
+    """Return X, checked: two-dimensional, numeric, not empty, finite, ``n_features`` columns."""
+    if X.ndim != 2:
+        raise DataError(f"the features have shape {X.shape}, not two dimensions", path=path)
+    if X.dtype.kind not in "biuf":
+        raise DataError(f"the features are of type {X.dtype}, not numbers", path=path)
+    if 0 in X.shape:
+        raise DataError(f"holds no examples (its features have shape {X.shape})", path=path)
+    if n_features is not None and X.shape[1] != n_features:
+        raise DataError(f"has {X.shape[1]} features where {n_features} are expected", path=path)
+    check_finite(X, path)
+    return X
+
+
+def check_finite(X: Any, path: str) -> None:
+    """Raise a DataError that names the first row with a NaN or an infinite value."""
+    if X.dtype.kind != "f":
+        return
+    if sparse.issparse(X):
+        bad = np.flatnonzero(~np.isfinite(X.data))
+        if bad.size:
+            row = int(np.searchsorted(X.indptr, bad[0], side="right"))
+            raise DataError(f"feature {X.indices[bad[0]]} is {X.data[bad[0]]}", path=path, row=row)
+        return
+    step = max(_CHUNK_VALUES // X.shape[1], 1)
+    for start in range(0, X.shape[0], step):
+        finite = np.isfinite(X[start : start + step])
+        if not finite.all():
+            row, column = np.argwhere(~finite)[0]
+            value = X[start + row, column]
+            raise DataError(f"feature {column} is {value}", path=path, row=start + int(row) + 1)
+
+
+def check_labels(y: Any, n_samples: int, path: str) -> np.ndarray:
+    """Return one label an example: integers, booleans or text; whole floats become integers."""
+    y = np.asarray(y)
+    if y.ndim == 2 and 1 in y.shape:
+        y = y.ravel()
+    if y.ndim != 1:
+        raise DataError(f"the labels have shape {y.shape}, not one dimension", path=path)
+    if len(y) != n_samples:
+        raise DataError(f"has {n_samples} examples but {len(y)} labels", path=path)
+    if y.dtype.kind == "f":
+        bad = np.flatnonzero(~np.isfinite(y) | (y != np.floor(y)))
+        if bad.size:
+            raise DataError(f"label {y[bad[0]]} is not an integer", path=path, row=int(bad[0]) + 1)
+        return y.astype(np.int64)
+    if y.dtype.kind in "iu":
+        return y.astype(np.int64)
+    if y.dtype.kind == "S":
+        return np.char.decode(y, "utf-8")
+    if y.dtype.kind not in "bU":
+        raise DataError(f"labels of type {y.dtype} are neither numbers nor text", path=path)
+    return y
