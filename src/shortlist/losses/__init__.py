@@ -1,0 +1,12 @@
+"""Every loss of the paper, defined once: values, gradients, conjugates and dual steps.
+
+>>> from shortlist import losses
+>>> loss = losses.get("smooth_hinge", k=3)
+>>> float(loss.value([0.0, 1.0, 2.0, 0.5, 0.0], 0))
+1.5
+"""
+
+from shortlist.losses.base import Loss
+from shortlist.losses.registry import get, names, table
+
+__all__ = ["Loss", "get", "names", "table"]

@@ -39,10 +39,12 @@ def walk_cap(z, top, k, radius, rho, heap):
 
     tau = theta - top. ``heap`` is scratch of the size of z. At least k entries must be finite.
     """
-    # At the solution some entry at or below the k-th largest has z_j - tau <= c <= radius/k,
-    # so nothing lower than that below the k-th largest can be positive.
+    # At the solution the k-th largest entry has z - tau <= c <= radius/k, so nothing that much
+    # lower can be positive; twice that leaves room for rounding.
     largest(z, k, heap, np.empty(k, np.int32))
-    floor = heap[k - 1] - z.dtype.type(radius / k)
+    # (nextafter: where entries are so large that the difference is lost in rounding)
+    kth = heap[k - 1]
+    floor = min(kth - z.dtype.type(2.0 * radius / k), np.nextafter(kth, z.dtype.type(-np.inf)))
     count = 0
     for j in range(z.shape[0]):
         x = z[j]
@@ -68,8 +70,8 @@ def walk_cap(z, top, k, radius, rho, heap):
     c = min((top + capped_sum / k) / (1.0 + rho * k), most)
     if c <= gap:
         # The k largest stand at the cap and nothing else is positive: any threshold between
-        # the next entry and the cap's lower edge describes the same x.
-        return np.float64(heap[count - k]) - c, c
+        # the next entry and the cap's lower edge describes the same x; the lowest is the safest.
+        return np.float64(floor) if gap == np.inf else np.float64(heap[count - 1 - k]), c
 
     u = k - 1  # entries at the cap: the u largest
     end = k + 1  # entries above zero: the `end` largest
@@ -106,13 +108,21 @@ def walk_cap(z, top, k, radius, rho, heap):
 def fill_capped(z, tau, c, k, radius, x):
     """x = clip(z - tau, 0, c), made feasible to rounding; returns its sum."""
     total = clip_into(z, tau, c, radius, x)
-    # Rounding can leave the largest entry a little above s/k.
-    cap = z.dtype.type(total / k)
-    again = 0.0
-    for j in range(z.shape[0]):
-        x[j] = min(x[j], cap)
-        again += np.float64(x[j])
-    return again
+    # Rounding can leave entries above s/k. Cutting them lowers s: repeat until it settles, which
+    # takes one round unless entries are so large that their differences are mostly rounding.
+    slack = 1.0 + 2.0 * np.finfo(z.dtype).eps
+    for _ in range(100):
+        cap = z.dtype.type(total / k)
+        again = 0.0
+        worst = z.dtype.type(0)
+        for j in range(z.shape[0]):
+            worst = max(worst, x[j])
+            x[j] = min(x[j], cap)
+            again += np.float64(x[j])
+        total = again
+        if worst <= slack * cap:
+            break
+    return total
 
 
 @njit

@@ -1,0 +1,147 @@
+"""The public face of a loss: checked, batched calls of its kernels, and what is known about it."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from shortlist._jit import njit
+from shortlist.losses import kernels
+
+
+@njit
+def _value_gradient_rows(loss, f, y, values, v):
+    work = np.empty((2, f.shape[1]), f.dtype)
+    for i in range(f.shape[0]):
+        values[i] = kernels.value_gradient(loss, f[i], y[i], v[i], work)
+
+
+@njit
+def _conjugate_rows(loss, v, y, tolerance, values):
+    for i in range(v.shape[0]):
+        if kernels.violation(loss, v[i], y[i]) > tolerance:
+            values[i] = np.inf
+        else:
+            values[i] = kernels.conjugate(loss, v[i], y[i])
+
+
+@njit
+def _dual_step_rows(loss, q, y, eta, v):
+    work = np.empty((2, q.shape[1]), q.dtype)
+    start = np.zeros(2)
+    for i in range(q.shape[0]):
+        start[:] = 0.0
+        kernels.dual_step(loss, q[i], y[i], eta[i], start, v[i], work)
+
+
+@dataclass(frozen=True)
+class Loss:
+    """A loss of one example's scores f in R^m and its label y in 0..m-1.
+
+    Every method takes one example, scores of shape (m,) and an integer label, or a batch of
+    shape (n, m) with n labels. float32 stays float32; all else is computed in float64.
+    Obtain one from :func:`shortlist.losses.get`.
+    """
+
+    name: str
+    k: int
+    variant: str | None
+    smoothing: float
+    spec: Any
+    convex: bool
+    smooth: bool
+    has_probabilities: bool = False
+
+    def value(self, scores: ArrayLike, y: ArrayLike) -> Any:
+        """L(y, scores)."""
+        return self._value_gradient(scores, y)[0]
+
+    def gradient(self, scores: ArrayLike, y: ArrayLike) -> NDArray:
+        """The gradient of L in the scores; a subgradient where L has a kink."""
+        return self._value_gradient(scores, y)[1]
+
+    def value_and_gradient(self, scores: ArrayLike, y: ArrayLike) -> tuple[Any, NDArray]:
+        """Both at the price of one."""
+        return self._value_gradient(scores, y)
+
+    def conjugate(self, v: ArrayLike, y: ArrayLike) -> Any:
+        """L*(y, v) = sup over f of <f, v> - L(y, f); infinity outside its domain.
+
+        Points within rounding (a few units in the last place, per entry) count as inside.
+        """
+        self._require_convex("conjugate")
+        v, y, single = self._check(v, y, "v", finite=False)
+        tolerance = 4.0 * np.finfo(v.dtype).eps * v.shape[1]
+        values = np.empty(v.shape[0])
+        _conjugate_rows(self.spec, v, y, tolerance, values)
+        return values[0] if single else values
+
+    def dual_step(self, q: ArrayLike, y: ArrayLike, eta: ArrayLike) -> NDArray:
+        """Solve  min over v of L*(y, v) - <q, v> + eta/2 |v|^2.
+
+        ``eta`` is a number or one per example, zero or larger; at zero the solution is the
+        gradient at q.
+        """
+        self._require_convex("dual_step")
+        q, y, single = self._check(q, y, "q")
+        eta = np.asarray(eta, dtype=np.float64)
+        if eta.shape not in ((), (q.shape[0],)):
+            raise ValueError(f"eta must be a number or have shape ({q.shape[0]},); got {eta.shape}")
+        if not (np.isfinite(eta).all() and (eta >= 0).all()):
+            raise ValueError("eta must be finite and zero or larger")
+        v = np.empty_like(q)
+        _dual_step_rows(self.spec, q, y, np.broadcast_to(eta, (q.shape[0],)).copy(), v)
+        return v[0] if single else v
+
+    def check_classes(self, n_classes: int) -> None:
+        """Raise ValueError unless the loss is defined for this number of classes."""
+        if n_classes < 2:
+            raise ValueError(f"a loss needs scores of at least 2 classes; got {n_classes}")
+        if self.k > n_classes - 1:
+            raise ValueError(
+                f"k must lie between 1 and the number of classes less one, here "
+                f"{n_classes - 1}; got k={self.k} with {n_classes} classes"
+            )
+
+    def _value_gradient(self, scores: ArrayLike, y: ArrayLike) -> tuple[Any, NDArray]:
+        f, y, single = self._check(scores, y, "scores")
+        values = np.empty(f.shape[0])
+        v = np.empty_like(f)
+        _value_gradient_rows(self.spec, f, y, values, v)
+        return (values[0], v[0]) if single else (values, v)
+
+    def _require_convex(self, what: str) -> None:
+        if not self.convex:
+            raise TypeError(
+                f"{self.name} is not convex: it has a value and a gradient but no {what}. "
+                f"Train it by gradient descent."
+            )
+
+    def _check(
+        self, scores: ArrayLike, y: ArrayLike, name: str, finite: bool = True
+    ) -> tuple[NDArray, NDArray, bool]:
+        f = np.asarray(scores)
+        if f.dtype.kind not in "fiub":
+            raise TypeError(f"{name} must be real numbers; got an array of dtype {f.dtype}")
+        if f.ndim not in (1, 2):
+            raise ValueError(f"{name} must have shape (m,) or (n, m); got {f.shape}")
+        dtype = np.float32 if f.dtype in (np.float32, np.float16) else np.float64
+        rows = np.ascontiguousarray(np.atleast_2d(f), dtype=dtype)
+        self.check_classes(rows.shape[1])
+        if np.isnan(rows).any() or (finite and not np.isfinite(rows).all()):
+            raise ValueError(f"{name} must be finite; it has NaN or infinite entries")
+        labels = np.asarray(y)
+        if labels.dtype.kind not in "iu":
+            if labels.dtype.kind != "f" or not (labels == np.floor(labels)).all():
+                raise TypeError(f"y must be integer labels; got dtype {labels.dtype}")
+        expected = () if f.ndim == 1 else (rows.shape[0],)
+        if labels.shape != expected:
+            raise ValueError(f"y must have shape {expected} to match {name}; got {labels.shape}")
+        labels = np.atleast_1d(labels).astype(np.int64)
+        if labels.size and not (0 <= labels.min() and labels.max() < rows.shape[1]):
+            raise ValueError(
+                f"y must lie between 0 and {rows.shape[1] - 1}, the last column of {name}; "
+                f"got values from {labels.min()} to {labels.max()}"
+            )
+        return rows, labels, f.ndim == 1

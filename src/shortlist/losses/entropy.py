@@ -1,0 +1,131 @@
+"""The entropy family: softmax and the top-k entropies alpha and beta.
+
+    L(f) = max over x in the set of <u, x> - <x, log x> - (1-s) log(1-s),  u_j = f_j - f_y, j != y
+    L*(v) = <x, log x> + (1-s) log(1-s)   on the set, v_y = -s
+
+    softmax:  x >= 0, s <= 1      alpha:  0 <= x_j <= s/k, s <= 1      beta:  0 <= x_j <= 1/k, s <= 1
+
+On the simplex this is log(1 + sum_j exp u_j). The dual step adds eta/2 (|x|^2 + s^2) and is the
+entropic step of ``shortlist.projections`` at a_j = q_j - q_y; value and gradient are its case
+eta = 0.
+"""
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from shortlist._jit import njit
+from shortlist.losses.differences import (
+    close_at_label,
+    shifted_differences,
+    simplex_violation,
+    sum_of_wrong,
+)
+from shortlist.losses.kernels import Kernels, register
+from shortlist.projections.entropic import (
+    SIMPLEX,
+    entropic_step,
+    sigmoid,
+    softplus,
+)
+from shortlist.special import exp, log
+
+
+class Softmax(NamedTuple):
+    """Softmax, the cross-entropy of the multinomial logistic model."""
+
+    k: int = 1
+
+
+class TopKEntropy(NamedTuple):
+    """Top-k entropy for k >= 2; ``kind`` tells alpha from beta as in projections.entropic."""
+
+    k: int
+    kind: int
+
+
+@njit(sums=True)
+def _exponentials(z, v):
+    total = z.dtype.type(0)
+    for j in range(z.shape[0]):
+        e = exp(z[j])
+        v[j] = e
+        total += e
+    return np.float64(total)
+
+
+@njit
+def _value_gradient_softmax(loss, f, y, v, work):
+    z = work[0]
+    top = shifted_differences(f, y, 1.0, z)
+    total = _exponentials(z, v)
+    omega = top + math.log(total)  # log of sum_j exp u_j
+    factor = v.dtype.type(sigmoid(omega) / total)
+    for j in range(v.shape[0]):
+        v[j] *= factor
+    close_at_label(v, y, sum_of_wrong(v, y))
+    return softplus(omega)
+
+
+@njit
+def _value_gradient_topk(loss, f, y, v, work):
+    top = shifted_differences(f, y, 1.0, work[0])
+    start = np.zeros(2)
+    value, s = entropic_step(
+        work[0], top, 0.0, loss.k, loss.kind, f.shape[0] - 1, start, v
+    )
+    close_at_label(v, y, s)
+    return value
+
+
+@njit(sums=True)
+def _negative_entropy(v, y):
+    tiny = np.finfo(v.dtype).tiny
+    total = v.dtype.type(0)
+    for j in range(v.shape[0]):
+        x = max(v[j], v.dtype.type(0))
+        total += x * log(max(x, tiny))
+    return np.float64(total)
+
+
+@njit
+def _conjugate(loss, v, y):
+    rest = max(1.0 - sum_of_wrong(v, y), 0.0)
+    # v_y <= 0 counts as zero in the sum.
+    return _negative_entropy(v, y) + (rest * math.log(rest) if rest > 0.0 else 0.0)
+
+
+@njit
+def _dual_step_softmax(loss, q, y, eta, start, v, work):
+    top = shifted_differences(q, y, 1.0, work[0])
+    _, s = entropic_step(work[0], top, eta, 1, SIMPLEX, q.shape[0] - 1, start, v)
+    close_at_label(v, y, s)
+
+
+@njit
+def _dual_step_topk(loss, q, y, eta, start, v, work):
+    top = shifted_differences(q, y, 1.0, work[0])
+    _, s = entropic_step(work[0], top, eta, loss.k, loss.kind, q.shape[0] - 1, start, v)
+    close_at_label(v, y, s)
+
+
+@njit
+def _violation_softmax(loss, v, y):
+    return simplex_violation(v, y, 0.0, 1.0)
+
+
+@njit
+def _violation_topk(loss, v, y):
+    if loss.kind == 1:
+        return simplex_violation(v, y, 1.0 / loss.k, 0.0)
+    return simplex_violation(v, y, 0.0, 1.0 / loss.k)
+
+
+register(
+    Softmax,
+    Kernels(_value_gradient_softmax, _conjugate, _violation_softmax, _dual_step_softmax),
+)
+register(
+    TopKEntropy, Kernels(_value_gradient_topk, _conjugate, _violation_topk, _dual_step_topk)
+)

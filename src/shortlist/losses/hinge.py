@@ -1,0 +1,176 @@
+"""The hinge family: multiclass SVM, top-k hinge alpha and beta, and their smoothed versions.
+
+    L(f) = max over x in the set of <1 + u, x> - gamma/2 |x|^2,    u_j = f_j - f_y, j != y
+    L*(v) = -s + gamma/2 |x|^2   on the set, v_y = -s
+
+    alpha:  0 <= x_j <= s/k, s <= 1        beta:  0 <= x_j <= 1/k, s <= 1
+
+gamma = 0 gives the hinges themselves: alpha max(0, mean of the k largest 1 + u_j), beta the mean
+over the k largest of max(0, 1 + u_j). Both are the multiclass hinge at k = 1.
+
+The dual step is a biased projection: with b_j = (1 + q_j - q_y) / (eta + gamma) and
+rho = eta / (eta + gamma), it minimises |x - b|^2 + rho s^2 over the set.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from shortlist._jit import njit
+from shortlist.losses.differences import (
+    close_at_label,
+    shifted_differences,
+    simplex_violation,
+    sum_of_wrong,
+)
+from shortlist.losses.kernels import Kernels, register
+from shortlist.projections.selection import largest
+from shortlist.projections.threshold import clip_into, solve_threshold
+from shortlist.projections.topk import fill_capped, walk_cap
+
+# Below this, eta + gamma cannot be divided by safely in single precision.
+_FLAT = 1e-30
+
+
+class BetaHinge(NamedTuple):
+    """Top-k hinge beta, and the multiclass hinge at k = 1."""
+
+    k: int
+    gamma: float
+
+
+class AlphaHinge(NamedTuple):
+    """Top-k hinge alpha for k >= 2."""
+
+    k: int
+    gamma: float
+
+
+@njit
+def _subgradient(k, joint, f, y, v, work):
+    """Value and subgradient of the nonsmooth hinges; ``joint`` takes the maximum after the mean."""
+    z = work[0]
+    top = shifted_differences(f, y, 1.0, z)
+    values = work[1]
+    places = np.empty(k, np.int32)
+    largest(z, k, values, places)
+    v[:] = 0
+    share = v.dtype.type(1.0 / k)
+    value = 0.0
+    s = 0.0
+    if joint:
+        for i in range(k):
+            value += (1.0 + top + np.float64(values[i])) / k
+        if value > 0.0:
+            for i in range(k):
+                v[places[i]] = share
+                s += np.float64(share)
+    else:
+        for i in range(k):
+            margin = 1.0 + top + np.float64(values[i])
+            if margin > 0.0:
+                value += margin / k
+                v[places[i]] = share
+                s += np.float64(share)
+    close_at_label(v, y, s)
+    return max(value, 0.0)
+
+
+@njit
+def _smooth_value(z, top, x, s, gamma, y):
+    # 1 + u = gamma (z + top)
+    value = top * s
+    for j in range(z.shape[0]):
+        if j != y and x[j] > 0:
+            value += np.float64(x[j]) * (np.float64(z[j]) - 0.5 * np.float64(x[j]))
+    return max(gamma * value, 0.0)
+
+
+@njit
+def _project(loss, f, y, eta, start, v, work):
+    """Shared by gradient and dual step: v from the projection; returns what values need."""
+    z = work[0]
+    scale = eta + loss.gamma
+    top = shifted_differences(f, y, scale, z) + 1.0 / scale
+    tau = solve_threshold(z, top, 1.0 / loss.k, 1.0, eta / scale, False, start[0])
+    start[0] = tau
+    if top > 0.0:
+        s = clip_into(z, tau, 1.0 / loss.k, 1.0, v)
+    else:
+        v[:] = 0
+        s = 0.0
+    close_at_label(v, y, s)
+    return top, s
+
+
+@njit
+def _project_alpha(loss, f, y, eta, start, v, work):
+    z = work[0]
+    scale = eta + loss.gamma
+    top = shifted_differences(f, y, scale, z) + 1.0 / scale
+    tau, c = walk_cap(z, top, loss.k, 1.0, eta / scale, work[1])
+    if c > 0.0:
+        s = fill_capped(z, tau, c, loss.k, 1.0, v)
+    else:
+        v[:] = 0
+        s = 0.0
+    close_at_label(v, y, s)
+    return top, s
+
+
+@njit
+def _value_gradient_beta(loss, f, y, v, work):
+    if loss.gamma < _FLAT:
+        return _subgradient(loss.k, False, f, y, v, work)
+    top, s = _project(loss, f, y, 0.0, np.zeros(2), v, work)
+    return _smooth_value(work[0], top, v, s, loss.gamma, y)
+
+
+@njit
+def _value_gradient_alpha(loss, f, y, v, work):
+    if loss.gamma < _FLAT:
+        return _subgradient(loss.k, True, f, y, v, work)
+    top, s = _project_alpha(loss, f, y, 0.0, np.zeros(2), v, work)
+    return _smooth_value(work[0], top, v, s, loss.gamma, y)
+
+
+@njit
+def _conjugate(loss, v, y):
+    squares = 0.0
+    if loss.gamma > 0.0:
+        for j in range(v.shape[0]):
+            if j != y:
+                squares += np.float64(v[j]) * np.float64(v[j])
+    return 0.5 * loss.gamma * squares - sum_of_wrong(v, y)
+
+
+@njit
+def _dual_step_beta(loss, q, y, eta, start, v, work):
+    if eta + loss.gamma < _FLAT:
+        _subgradient(loss.k, False, q, y, v, work)
+    else:
+        _project(loss, q, y, eta, start, v, work)
+
+
+@njit
+def _dual_step_alpha(loss, q, y, eta, start, v, work):
+    if eta + loss.gamma < _FLAT:
+        _subgradient(loss.k, True, q, y, v, work)
+    else:
+        _project_alpha(loss, q, y, eta, start, v, work)
+
+
+@njit
+def _violation_beta(loss, v, y):
+    return simplex_violation(v, y, 0.0, 1.0 / loss.k)
+
+
+@njit
+def _violation_alpha(loss, v, y):
+    return simplex_violation(v, y, 1.0 / loss.k, 0.0)
+
+
+register(BetaHinge, Kernels(_value_gradient_beta, _conjugate, _violation_beta, _dual_step_beta))
+register(
+    AlphaHinge, Kernels(_value_gradient_alpha, _conjugate, _violation_alpha, _dual_step_alpha)
+)

@@ -1,0 +1,203 @@
+"""All losses by name: how each is made and the table the documentation shows.
+
+Adding a loss: its kernels in a file of this folder, an entry here, a row in tests/instances.py.
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from numbers import Integral, Real
+
+from shortlist.losses.base import Loss
+from shortlist.losses.entropy import Softmax, TopKEntropy
+from shortlist.losses.hinge import AlphaHinge, BetaHinge
+from shortlist.losses.ova import OVAHinge, OVALogistic
+from shortlist.losses.truncated import TruncatedEntropy
+from shortlist.projections.entropic import kind_of
+from shortlist.projections.rows import check_variant
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One line of the table of losses, and the function that makes the loss."""
+
+    name: str
+    title: str
+    formula: str
+    convex: bool
+    smooth: bool
+    calibrated: str
+    sdca: bool
+    torch: str
+    make: Callable[[int, str, float], Loss]
+    uses: tuple[str, ...]
+
+
+def _hinge(k: int, variant: str, smoothing: float) -> Loss:
+    spec = AlphaHinge(k, smoothing) if variant == "alpha" and k > 1 else BetaHinge(k, smoothing)
+    name = "smooth_hinge" if smoothing > 0 else "hinge"
+    return Loss(name, k, variant, smoothing, spec, convex=True, smooth=smoothing > 0)
+
+
+def _entropy(k: int, variant: str, smoothing: float) -> Loss:
+    spec = Softmax() if k == 1 else TopKEntropy(k, kind_of(k, variant))
+    return Loss("entropy", k, variant, 0.0, spec, True, True, has_probabilities=k == 1)
+
+
+def _truncated(k: int, variant: str, smoothing: float) -> Loss:
+    return Loss("truncated_entropy", k, None, 0.0, TruncatedEntropy(k), convex=k == 1, smooth=False)
+
+
+def _ova_hinge(k: int, variant: str, smoothing: float) -> Loss:
+    name = "ova_smooth_hinge" if smoothing > 0 else "ova_hinge"
+    return Loss(name, 1, None, smoothing, OVAHinge(smoothing), True, smooth=smoothing > 0)
+
+
+def _ova_logistic(k: int, variant: str, smoothing: float) -> Loss:
+    return Loss("ova_logistic", 1, None, 0.0, OVALogistic(), True, True, has_probabilities=True)
+
+
+_OPEN = "no at k = 1 (Prop. 4), open for k > 1"
+_TABLE = [
+    Entry(
+        "hinge",
+        "top-k hinge (multiclass SVM at k = 1)",
+        "alpha: max(0, mean of the k largest 1+u_j); beta: mean over the k largest of max(0, 1+u_j)",
+        convex=True,
+        smooth=False,
+        calibrated=_OPEN,
+        sdca=True,
+        torch="TopKHingeLoss",
+        make=lambda k, variant, smoothing: _hinge(k, variant, 0.0),
+        uses=("k", "variant"),
+    ),
+    Entry(
+        "smooth_hinge",
+        "smooth top-k hinge",
+        "max of <1+u, x> - (smoothing/2)|x|^2 over the top-k simplex",
+        convex=True,
+        smooth=True,
+        calibrated="open",
+        sdca=True,
+        torch="TopKHingeLoss",
+        make=_hinge,
+        uses=("k", "variant", "smoothing"),
+    ),
+    Entry(
+        "entropy",
+        "top-k entropy (softmax at k = 1)",
+        "max of <u, x> - <x, log x> - (1-s) log(1-s) over the top-k simplex; "
+        "k = 1: log(1 + sum_j exp u_j)",
+        convex=True,
+        smooth=True,
+        calibrated="yes at k = 1 (Prop. 5), open for k > 1",
+        sdca=True,
+        torch="TopKEntropyLoss",
+        make=_entropy,
+        uses=("k", "variant"),
+    ),
+    Entry(
+        "truncated_entropy",
+        "truncated top-k entropy",
+        "log(1 + sum of exp u_j over the m-k smallest)",
+        convex=False,
+        smooth=False,
+        calibrated="yes (Prop. 8)",
+        sdca=False,
+        torch="TruncatedTopKEntropyLoss",
+        make=_truncated,
+        uses=("k",),
+    ),
+    Entry(
+        "ova_hinge",
+        "one-vs-all hinge (SVM)",
+        "sum over classes of max(0, 1 - t_j), t_j = +-f_j",
+        convex=True,
+        smooth=False,
+        calibrated="no (Prop. 2)",
+        sdca=True,
+        torch="OVAHingeLoss",
+        make=lambda k, variant, smoothing: _ova_hinge(k, variant, 0.0),
+        uses=(),
+    ),
+    Entry(
+        "ova_smooth_hinge",
+        "one-vs-all smoothed hinge",
+        "sum over classes of max over p in [0,1] of p (1 - t_j) - (smoothing/2) p^2",
+        convex=True,
+        smooth=True,
+        calibrated="yes (Prop. 6)",
+        sdca=True,
+        torch="OVAHingeLoss",
+        make=_ova_hinge,
+        uses=("smoothing",),
+    ),
+    Entry(
+        "ova_logistic",
+        "one-vs-all logistic regression",
+        "sum over classes of log(1 + exp(-t_j))",
+        convex=True,
+        smooth=True,
+        calibrated="yes (Prop. 3)",
+        sdca=True,
+        torch="OVALogisticLoss",
+        make=_ova_logistic,
+        uses=(),
+    ),
+]
+ENTRIES = {entry.name: entry for entry in _TABLE}
+ALIASES = {"softmax": "entropy"}
+
+
+def names() -> list[str]:
+    """The names :func:`get` knows, aliases included."""
+    return sorted([*ENTRIES, *ALIASES])
+
+
+def get(name: str, *, k: int = 1, variant: str = "alpha", smoothing: float = 1.0) -> Loss:
+    """The loss of that name.
+
+    Parameters
+    ----------
+    name : "hinge", "smooth_hinge", "entropy", "truncated_entropy", "ova_hinge",
+        "ova_smooth_hinge" or "ova_logistic"; "softmax" is "entropy" at k = 1.
+    k : size of the shortlist, from 1 to the number of classes less one. One-vs-all losses do
+        not depend on it.
+    variant : "alpha" bounds a wrong label's share by s/k, "beta" by 1/k; the same at k = 1.
+    smoothing : gamma > 0 of the smoothed hinges (0 gives the hinge itself); others ignore it.
+    """
+    if not isinstance(name, str):
+        raise TypeError(f"the loss must be given by name, one of {', '.join(names())}; got {name!r}")
+    if name not in ENTRIES and name not in ALIASES:
+        raise ValueError(f"unknown loss {name!r}; choose one of {', '.join(names())}")
+    if not isinstance(k, Integral) or isinstance(k, bool):
+        raise TypeError(f"k must be an integer; got {k!r}")
+    if k < 1:
+        raise ValueError(f"k must be 1 or larger; got {k}")
+    if name == "softmax" and k != 1:
+        raise ValueError(f"softmax is the entropy loss at k=1; got k={k}. Use loss='entropy'.")
+    check_variant(variant)
+    if not isinstance(smoothing, Real) or not (0 <= smoothing < math.inf):
+        raise ValueError(f"smoothing must be a finite number, zero or larger; got {smoothing!r}")
+    return ENTRIES[ALIASES.get(name, name)].make(int(k), variant, float(smoothing))
+
+
+def table() -> list[dict[str, str]]:
+    """The table of losses, one mapping a row, for documentation and terminals."""
+
+    def yes(flag: bool) -> str:
+        return "yes" if flag else "no"
+
+    return [
+        {
+            "loss": entry.name,
+            "what": entry.title,
+            "formula": entry.formula,
+            "convex": yes(entry.convex),
+            "smooth": yes(entry.smooth),
+            "top-k calibrated": entry.calibrated,
+            "SDCA": yes(entry.sdca),
+            "torch": entry.torch,
+        }
+        for entry in _TABLE
+    ]
