@@ -1,0 +1,264 @@
+"""Save and load fitted models as data: no pickle, no code that runs on loading.
+
+A model file is a safetensors file. Its arrays are the model's; its metadata hold, as text:
+
+    format           "shortlist-model"
+    format_version   1
+    shortlist        the version of Shortlist that wrote it
+    estimator        the class, by its registered name
+    state            JSON: parameters, fitted attributes, the training's record
+    sha256           of the state and the arrays, so that damage does not go unnoticed
+
+A class takes part by being registered below and offering
+
+    _to_state() -> (arrays, meta)               name -> ndarray, and a dictionary of plain data
+    _from_state(arrays, meta) -> instance       a classmethod
+
+``meta`` may hold None, booleans, numbers, text, lists, tuples, dictionaries with any such keys,
+arrays (of numbers or labels), CSR matrices, dtypes, and other registered models.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import struct
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+
+from . import __version__
+from ._encoding import Decoder, Encoder
+from ._files import atomic_write
+from .datasets.errors import DataError
+from .datasets.files import check_readable, plain_errors
+
+FORMAT = "shortlist-model"
+FORMAT_VERSION = 1
+
+# The classes a file may name, and where they live. Nothing else is ever imported.
+_REGISTERED = {
+    "TopKClassifier": "shortlist.estimators",
+    "TopKClassifierCV": "shortlist.estimators",
+    "KernelTopKClassifier": "shortlist.estimators",
+}
+
+# safetensors' own limit on the header, and a guard against reading rubbish as a length.
+_LARGEST_HEADER = 100_000_000
+
+
+class ModelFileError(DataError):
+    """A model file that cannot be used, told in one line that names the file."""
+
+
+@dataclass(frozen=True)
+class ModelInfo:
+    """What a model file says of itself, read without its arrays.
+
+    ``meta`` is the estimator's own dictionary (parameters, fitted attributes, the training's
+    record), in which an array is shown as its type and shape.
+    """
+
+    path: str
+    estimator: str
+    format_version: int
+    shortlist_version: str
+    meta: dict[str, Any]
+    arrays: dict[str, tuple[str, tuple[int, ...]]]
+
+
+def save(model: Any, path: str | os.PathLike[str]) -> None:
+    """Save a fitted model; the file appears whole or not at all.
+
+    Parameters
+    ----------
+    model : TopKClassifier, TopKClassifierCV or KernelTopKClassifier
+        Fitted.
+    path : path-like
+        An existing file is replaced once the new one is complete and on disk.
+
+    Raises
+    ------
+    TypeError
+        If the model is not one of these classes, or holds something that is not data (such as a
+        kernel given as a function).
+    """
+    import safetensors.numpy
+
+    encoder = Encoder(lambda value, name: _encode_model(encoder, value, f"{name}/"))
+    entry = _encode_model(encoder, model, "")
+    if entry is None:
+        known = ", ".join(sorted(_REGISTERED))
+        raise TypeError(f"a {type(model).__name__} cannot be saved, only {known}")
+    state = json.dumps(entry["state"], ensure_ascii=False, allow_nan=False)
+    metadata = {
+        "format": FORMAT,
+        "format_version": str(FORMAT_VERSION),
+        "shortlist": __version__,
+        "estimator": entry["estimator"],
+        "state": state,
+        "sha256": _digest(state, encoder.arrays),
+    }
+    content = safetensors.numpy.save(encoder.arrays, metadata=metadata)
+    with atomic_write(path) as part, open(part, "wb") as file:
+        file.write(content)
+
+
+def load(path: str | os.PathLike[str]) -> Any:
+    """Load a model that :func:`save` wrote. Only data is read: no code from the file runs.
+
+    Raises
+    ------
+    ModelFileError
+        (a ValueError) if there is no such file, it is not a Shortlist model, it is cut short or
+        damaged, or a newer Shortlist wrote it in a format this one does not know.
+    """
+    import safetensors
+    import safetensors.numpy
+
+    name = os.fspath(path)
+    with _told_as_model_file_error(name):
+        header = _read_header(name)
+        try:
+            with open(name, "rb") as file:
+                arrays = safetensors.numpy.load(file.read())
+        except safetensors.SafetensorError as error:
+            raise ModelFileError(f"is damaged ({error})", path=name) from None
+        if _digest(header.state, arrays) != header.sha256:
+            raise ModelFileError("is damaged: its checksum does not match", path=name)
+        entry = {"estimator": header.estimator, "state": json.loads(header.state)}
+        return Decoder(arrays, _decode_model)({"$model": entry})
+
+
+def describe(path: str | os.PathLike[str]) -> ModelInfo:
+    """Return what a model file says of itself, without loading its arrays."""
+    name = os.fspath(path)
+    with _told_as_model_file_error(name):
+        header = _read_header(name)
+        shown = {key: f"{kind} {shape}" for key, (kind, shape) in header.arrays.items()}
+        state = _Outline(shown)(json.loads(header.state))
+        return ModelInfo(
+            path=name,
+            estimator=header.estimator,
+            format_version=header.format_version,
+            shortlist_version=header.shortlist_version,
+            meta=state["meta"],
+            arrays=header.arrays,
+        )
+
+
+class _Outline(Decoder):
+    """Decode a state with its arrays' types and shapes in place of the arrays."""
+
+    def __init__(self, shown: dict[str, str]) -> None:
+        super().__init__(shown, decode_model=lambda entry: entry)
+
+    def _csr(self, value: dict[str, Any]) -> Any:
+        return f"CSR {tuple(value['shape'])}"
+
+
+def _class_of(estimator: str) -> Any:
+    if estimator not in _REGISTERED:
+        raise ValueError(f"unknown class {estimator!r}")
+    return getattr(import_module(_REGISTERED[estimator]), estimator)
+
+
+def _encode_model(encoder: Encoder, model: Any, prefix: str) -> dict[str, Any] | None:
+    """Return a model's registered name and state, or None if it is not of a registered class.
+
+    A subclass does not count: it may hold what the registered class does not save.
+    """
+    estimator = type(model).__name__
+    if estimator not in _REGISTERED or type(model) is not _class_of(estimator):
+        return None
+    arrays, meta = model._to_state()
+    names = {key: encoder(value, prefix + key) for key, value in arrays.items()}
+    return {
+        "estimator": estimator,
+        "state": {"arrays": names, "meta": encoder(meta, f"{prefix}meta")},
+    }
+
+
+def _decode_model(entry: dict[str, Any]) -> Any:
+    state = entry["state"]
+    return _class_of(entry["estimator"])._from_state(state["arrays"], state["meta"])
+
+
+def _digest(state: str, arrays: dict[str, np.ndarray]) -> str:
+    """Return the SHA-256 of a state and its arrays: names, types, shapes and contents."""
+    digest = hashlib.sha256(state.encode())
+    for name, array in sorted(arrays.items()):
+        digest.update(f"\n{name} {array.dtype.str} {array.shape}\n".encode())
+        digest.update(np.ascontiguousarray(array).tobytes())
+    return digest.hexdigest()
+
+
+@contextmanager
+def _told_as_model_file_error(path: str) -> Iterator[None]:
+    """Turn whatever a bad file causes into a ModelFileError that names it."""
+    try:
+        with plain_errors(check_readable(path)):
+            yield
+    except ModelFileError:
+        raise
+    except DataError as error:
+        raise ModelFileError(str(error).removeprefix(f"{path}: "), path=path) from None
+    except (ValueError, KeyError, TypeError, AttributeError, IndexError, RecursionError) as error:
+        message = f"does not hold a complete model ({type(error).__name__}: {error})"
+        raise ModelFileError(message, path=path) from error
+
+
+@dataclass(frozen=True)
+class _Header:
+    estimator: str
+    format_version: int
+    shortlist_version: str
+    state: str
+    sha256: str
+    arrays: dict[str, tuple[str, tuple[int, ...]]]
+
+
+def _read_header(path: str) -> _Header:
+    """Read and judge a file's header: is it a whole Shortlist model in a format known here?"""
+    size = os.path.getsize(path)
+    with open(path, "rb") as file:
+        start = file.read(8)
+        length = struct.unpack("<Q", start)[0] if len(start) == 8 else 0
+        text = file.read(min(length, _LARGEST_HEADER))
+    if not text.startswith(b"{"):
+        raise ModelFileError("is not a Shortlist model file", path=path)
+    if len(text) < length:
+        # Cut within the header; its beginning tells whose file it is.
+        if f'"{FORMAT}"'.encode() in text:
+            raise ModelFileError("is cut short", path=path)
+        raise ModelFileError("is not a Shortlist model file, or is cut short", path=path)
+    try:
+        header = json.loads(text)
+    except ValueError:
+        raise ModelFileError("is not a Shortlist model file", path=path) from None
+    own = header.pop("__metadata__", {})
+    if not isinstance(own, dict) or own.get("format") != FORMAT:
+        raise ModelFileError("is not a Shortlist model file", path=path)
+    version = int(own["format_version"])
+    if version > FORMAT_VERSION:
+        raise ModelFileError(
+            f"was written by a newer Shortlist ({own.get('shortlist', 'unknown')}, file format "
+            f"{version}; this one, {__version__}, reads up to {FORMAT_VERSION}): upgrade Shortlist",
+            path=path,
+        )
+    end = max((entry["data_offsets"][1] for entry in header.values()), default=0)
+    if size < 8 + length + end:
+        raise ModelFileError(f"is cut short: {size} bytes of {8 + length + end}", path=path)
+    return _Header(
+        estimator=own["estimator"],
+        format_version=version,
+        shortlist_version=own.get("shortlist", "unknown"),
+        state=own["state"],
+        sha256=own["sha256"],
+        arrays={key: (entry["dtype"], tuple(entry["shape"])) for key, entry in header.items()},
+    )
