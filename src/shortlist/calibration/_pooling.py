@@ -1,0 +1,65 @@
+"""Infima of softmax-like losses over all scores, or over those with a given shortlist.
+
+A loss whose minimiser is increasing in p (log p, or the log odds) is minimised under "every
+listed label scores at least as much as every other" by pooling: labels that would violate it
+share the score of their mean probability. The infimum may lie at infinite scores, which is why
+these losses are not left to a numerical minimiser.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import xlogy
+
+from shortlist.calibration import _closed_forms as closed
+from shortlist.calibration._minimise import Optimum
+
+Vector = NDArray[np.float64]
+Shortlist = NDArray[np.bool_]
+
+
+def pooled(p: Vector, listed: Shortlist, others: Shortlist) -> Vector:
+    """p with max(p, t) on the listed labels and min(p, t) on the others, its sum unchanged."""
+    if not listed.any() or not others.any() or p[others].max() <= p[listed].min():
+        return p
+    levels = np.unique(p[listed | others])
+    raised = np.maximum(levels[:, None] - p[listed], 0.0).sum(axis=1)
+    lowered = np.maximum(p[others] - levels[:, None], 0.0).sum(axis=1)
+    # The balance is piecewise linear in t with kinks at the levels: interpolation is exact.
+    level = np.interp(0.0, raised - lowered, levels)
+    q = p.copy()
+    q[listed] = np.maximum(p[listed], level)
+    q[others] = np.minimum(p[others], level)
+    return q
+
+
+def truncated_infimum(p: Vector, k: int, shortlist: Shortlist | None = None) -> Optimum:
+    """The truncated top-k entropy (softmax at k = 1) with this shortlist on top.
+
+    The k - 1 highest scores are best sent to infinity, where their labels cost nothing: the
+    likeliest labels, as far as the shortlist permits. The rest is softmax among themselves.
+    """
+    free = np.zeros(len(p), dtype=bool)
+    if shortlist is None:
+        free[closed.likeliest_labels(p, k - 1)] = True
+        q = p
+    elif shortlist.sum() >= k:
+        free[closed.likeliest_labels(np.where(shortlist, p, -1.0), k - 1)] = True
+        q = pooled(p, shortlist & ~free, ~shortlist)
+    else:
+        free[closed.likeliest_labels(np.where(shortlist, 2.0, p), k - 1)] = True
+        q = p
+    scores = closed.truncated_entropy(q, 1)
+    scores[free] = np.inf
+    rest = ~free
+    total = q[rest].sum()
+    risk = xlogy(total, total) - xlogy(p[rest], q[rest]).sum()
+    return Optimum(scores, float(max(risk, 0.0)), "closed form")
+
+
+def logistic_infimum(p: Vector, shortlist: Shortlist | None = None) -> Optimum:
+    """The one-vs-all logistic loss with this shortlist on top."""
+    q = p if shortlist is None else pooled(p, shortlist, ~shortlist)
+    risk = -(xlogy(p, q) + xlogy(1.0 - p, 1.0 - q)).sum()
+    return Optimum(closed.ova_logistic(q), float(risk), "closed form")
