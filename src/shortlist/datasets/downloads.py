@@ -107,7 +107,8 @@ def fetch(
     LibSVM's site publishes no checksums. So the SHA-256 of a file is recorded when it first
     arrives, in the cache's ``SHA256SUMS`` (which ``sha256sum -c`` understands), and checked every
     time the file is used: a later change is noticed, a file that was wrong from the start is not.
-    Against that, the numbers of examples, features and classes must be those LibSVM's page states.
+    Against that, a file is kept only if it has the numbers of examples, features and classes that
+    LibSVM's page states.
     """
     if name not in SOURCES:
         raise ValueError(f"name must be one of {', '.join(SOURCES)}, got {name!r}")
@@ -118,11 +119,10 @@ def fetch(
     folder = Path(cache_dir if cache_dir is not None else default_cache_dir()) / "datasets" / name
     url = (base_url or BASE_URL).rstrip("/") + "/"
     with exclusive(folder):
-        paths = {
-            split: _obtain(url + part.file, folder / Path(part.file).name, progress)
+        data = {
+            split: _obtain(url + part.file, folder / Path(part.file).name, part, source, progress)
             for split, part in parts.items()
         }
-    data = {split: _read(path, parts[split], source) for split, path in paths.items()}
     if "all" in data:
         data = _halves(data["all"], random_state)
     return DataSplits(
@@ -134,21 +134,29 @@ def fetch(
     )
 
 
-def _obtain(url: str, path: Path, progress: bool | None) -> Path:
-    """Return the path of a verified file, downloading it first if the cache does not have it."""
+def _obtain(
+    url: str, path: Path, part: _Part, source: _Source, progress: bool | None
+) -> LabeledData:
+    """Return the contents of a verified file, downloading it first if the cache lacks it."""
     if not path.exists():
         download(url, path, progress=progress)
     digest = _sha256(path)
     recorded = _checksums(path.parent)
-    if path.name not in recorded:
-        _record(path.parent, {**recorded, path.name: digest})
-    elif recorded[path.name] != digest:
-        raise DataError(
-            f"differs from the checksum in {CHECKSUMS} beside it: "
-            "delete the file to download it again, and its line there if the new one is right",
-            path=path,
-        )
-    return path
+    if path.name in recorded:
+        if recorded[path.name] != digest:
+            raise DataError(
+                f"differs from the checksum in {CHECKSUMS} beside it: "
+                "delete the file to download it again, and its line there if the new one is right",
+                path=path,
+            )
+        return _read(path, part, source)
+    try:
+        data = _read(path, part, source)
+    except DataError:
+        path.unlink()  # what was never right is neither recorded nor kept
+        raise
+    _record(path.parent, {**recorded, path.name: digest})
+    return data
 
 
 def _sha256(path: Path) -> str:
