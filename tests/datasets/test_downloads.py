@@ -179,15 +179,23 @@ def test_a_progress_bar_goes_to_standard_error(site, target, capsys):
 # --- data sets -------------------------------------------------------------------------------
 
 
-@pytest.fixture
-def letter_site(site, tmp_path):
-    """Serve Letter's three files, written from the embedded data."""
+@pytest.fixture(scope="module")
+def letter_files(tmp_path_factory):
+    """Return the contents of Letter's three files, written from the embedded data."""
+    folder = tmp_path_factory.mktemp("letter")
     letter = load_letter()
-    for split, name in (("train", "tr"), ("val", "val"), ("test", "t")):
-        path = tmp_path / name
+    contents = {}
+    for split, suffix in (("train", "tr"), ("val", "val"), ("test", "t")):
+        path = folder / f"letter.scale.{suffix}"
         part = letter.part(split)
         write_libsvm(path, part.X, part.y + 1)
-        site.files[f"letter.scale.{name}"] = path.read_bytes()
+        contents[path.name] = path.read_bytes()
+    return contents
+
+
+@pytest.fixture
+def letter_site(site, letter_files):
+    site.files.update(letter_files)
     return site
 
 

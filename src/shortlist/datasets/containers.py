@@ -70,7 +70,7 @@ class DataSplits:
     train: LabeledData
     val: LabeledData | None = None
     test: LabeledData | None = None
-    target_names: tuple[str, ...] | None = None
+    target_names: tuple[str, ...] | None = field(default=None, repr=False)
     description: str = field(default="", repr=False)
 
     def part(self, split: str) -> LabeledData:

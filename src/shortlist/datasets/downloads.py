@@ -101,6 +101,8 @@ def fetch(
     Returns
     -------
     DataSplits
+        The labels are the files' own; Letter's count from 1, where :func:`load_letter` counts
+        from 0.
 
     Notes
     -----
