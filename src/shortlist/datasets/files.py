@@ -8,6 +8,7 @@ import io
 import lzma
 import os
 import shutil
+import stat
 import sys
 import tempfile
 import zlib
@@ -33,14 +34,14 @@ _SPOOL_BYTES = 64 * 2**20
 
 
 def check_readable(path: str | os.PathLike[str]) -> str:
-    """Return the path as text; a DataError if there is no such file or it is a directory."""
+    """Return the path as text; a DataError if there is no such file or it is out of reach."""
     name = os.fspath(path)
     if name == STDIN:
         return name
-    if os.path.isdir(name):
+    with plain_errors(name):
+        mode = os.stat(name).st_mode
+    if stat.S_ISDIR(mode):
         raise DataError("is a directory, not a file", path=name)
-    if not os.path.exists(name):
-        raise DataError("no such file", path=name)
     return name
 
 
