@@ -15,6 +15,7 @@ from matplotlib.colors import to_hex
 from sklearn.datasets import load_iris
 from sklearn.linear_model import LogisticRegression
 
+from shortlist import losses
 from shortlist.metrics import topk_accuracy_curve
 from shortlist.plots import (
     PALETTE,
@@ -24,6 +25,7 @@ from shortlist.plots import (
     LossDisplay,
     TopKCurveDisplay,
 )
+from shortlist.solvers.result import Evaluation, Result
 
 
 @pytest.fixture(autouse=True)
@@ -124,6 +126,25 @@ class TestConvergence:
         several = ConvergenceDisplay.from_results([{"history": history(1)}, history(2)])
         assert (len(bare.lines_), len(wrapped.lines_), len(several.lines_)) == (1, 1, 2)
 
+    def test_results_of_the_solvers_are_understood(self):
+        evaluations = (
+            Evaluation(epoch=1, seconds=0.5, primal=2.0, dual=1.0),
+            Evaluation(epoch=2, seconds=1.0, primal=1.5, dual=1.2, accuracy=0.9),
+        )
+        result = Result(1.5, 1.2, 2, 1.0, "max_epochs", "sdca", evaluations)
+        for form in (result, result.to_dict()):
+            display = ConvergenceDisplay.from_results({"run": form})
+            np.testing.assert_allclose(display.lines_[0].get_ydata(), [0.5, 0.2])
+        display = ConvergenceDisplay.from_results(result, x="epoch", y="accuracy")
+        assert display.lines_[0].get_xdata().tolist() == [2]
+
+    def test_run_without_a_dual_has_no_gap_but_an_objective(self):
+        evaluations = (Evaluation(epoch=1, seconds=0.5, primal=2.0, dual=np.nan),)
+        result = Result(2.0, np.nan, 1, 0.5, "converged", "lbfgs", evaluations)
+        with pytest.raises(ValueError, match=r"no 'relative_gap'; it has epoch, primal, seconds$"):
+            ConvergenceDisplay.from_results(result)
+        assert ConvergenceDisplay.from_results(result, y="primal").ax_.get_yscale() == "linear"
+
     def test_bad_input_is_named(self):
         with pytest.raises(ValueError, match=r"no 'accuracy'; it has dual, epoch, primal, seconds"):
             ConvergenceDisplay.from_results({"run": history(1)}, y="accuracy")
@@ -150,10 +171,10 @@ class Hinge:
 
 class TestLoss:
     def test_default_slice_moves_the_true_label(self):
-        display = LossDisplay.from_losses(Hinge(), error_ks=(1, 3), limits=(-2, 3), n_points=11)
-        # The best of the other classes has score 1, the third best 0.5.
-        np.testing.assert_allclose(display.values["stand-in hinge"], np.maximum(0, 2 - display.t))
-        np.testing.assert_array_equal(display.errors[1], display.t < 1)
+        display = LossDisplay.from_losses(Hinge(), error_ks=(1, 3), limits=(-1, 4), n_points=11)
+        # The best of the other classes has score 3, the third best 0.5.
+        np.testing.assert_allclose(display.values["stand-in hinge"], np.maximum(0, 4 - display.t))
+        np.testing.assert_array_equal(display.errors[1], display.t < 3)
         np.testing.assert_array_equal(display.errors[3], display.t < 0.5)
         assert [line.get_label() for line in display.ax_.lines] == [
             "stand-in hinge",
@@ -162,6 +183,27 @@ class TestLoss:
         ]
         assert display.ax_.get_xlabel() == "Score of the true label"
         assert rendered_without_trouble(display)
+
+    def test_losses_of_the_library_are_named_in_words(self):
+        display = LossDisplay.from_losses(
+            [
+                "softmax",
+                losses.get("hinge"),
+                losses.get("smooth_hinge", k=3, variant="beta"),
+                losses.get("ova_logistic"),
+            ],
+            n_points=5,
+        )
+        assert list(display.values) == [
+            "softmax",
+            "hinge",
+            "top-3 smooth hinge (beta, smoothing 1)",
+            "one-vs-all logistic",
+        ]
+        scores = np.r_[display.t[0], 3, np.linspace(1, -2.5, 8)]
+        assert display.values["softmax"][0] == pytest.approx(
+            np.log(np.exp(scores - scores[0]).sum())
+        )
 
     def test_any_slice(self):
         display = LossDisplay.from_losses(

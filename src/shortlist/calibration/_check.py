@@ -69,7 +69,7 @@ class CalibrationCheck:
 
 
 def is_topk_calibrated(
-    loss: Loss | str, p: ArrayLike, k: int | None = None, *, tol: float = 1e-8
+    loss: Loss | str, p: ArrayLike, k: int | None = None, *, tol: float = 1e-10
 ) -> CalibrationCheck:
     """Whether every minimiser of the expected loss at p has a Bayes-optimal shortlist of k labels.
 
@@ -90,7 +90,8 @@ def is_topk_calibrated(
     p : array of shape (n_classes,), the probability of each label
     k : the length of the shortlist, the loss's own k by default
     tol : gaps up to this count as zero. Where the k-th and the next probability differ by d, a
-        calibrated smooth loss has a gap of the order of d^2: choose p accordingly.
+        calibrated smooth loss has a gap of the order of d^2: p with d below 1e-4 or so are too
+        close to a tie to be judged.
 
     Returns
     -------

@@ -22,7 +22,7 @@ _GRADIENT_TOLERANCE = 1e-6
 #: L-BFGS-B alone does nearly always; now and then its line search gives up at a kink of the
 #: second derivative, where the other method, or a fresh start from the same point, goes on.
 _METHODS = {
-    "L-BFGS-B": {"ftol": 0.0, "gtol": 1e-13, "maxiter": 10_000, "maxfun": 50_000, "maxcor": 30},
+    "L-BFGS-B": {"ftol": 0.0, "gtol": 1e-13, "maxiter": 2_000, "maxfun": 5_000, "maxcor": 30},
     "SLSQP": {"ftol": 1e-16, "maxiter": 1_000},
 }
 _MOST_RESTARTS = 10
@@ -91,12 +91,11 @@ def _smooth_optimum(loss: Loss, p: Vector, shortlist: Shortlist | None) -> Vecto
 
 
 def _projected_gradient(gradient: Vector, z: Vector, bounds: Bounds) -> float:
-    """The largest entry of the gradient, except where it pushes against a bound.
+    """The longest step of projected gradient descent: zero exactly at an optimum.
 
     The optimisers' own verdict is no use: near the optimum line searches end on rounding.
     """
-    pushing = (z <= bounds.lb) & (gradient > 0)
-    return float(np.abs(np.where(pushing, 0.0, gradient)).max())
+    return float(np.abs(z - np.maximum(z - gradient, bounds.lb)).max())
 
 
 def _with_exact_ties(scores: Vector, shortlist: Shortlist) -> Vector:

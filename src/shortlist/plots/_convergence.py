@@ -35,13 +35,15 @@ class ConvergenceCurve:
 
     def column(self, key: str) -> NDArray[np.float64]:
         """The recorded values of a quantity, NaN where a record lacks it."""
-        values = np.array([_entry(record, key) for record in self.history], dtype=np.float64)
+        values = self._values(key)
         if np.isnan(values).all():
-            known = sorted({name for record in self.history for name in _names(record)})
-            raise ValueError(
-                f"the history of {self.name!r} has no {key!r}; it has {', '.join(known)}"
-            )
+            names = sorted({name for record in self.history for name in _names(record)})
+            known = ", ".join(name for name in names if not np.isnan(self._values(name)).all())
+            raise ValueError(f"the history of {self.name!r} has no {key!r}; it has {known}")
         return values
+
+    def _values(self, key: str) -> NDArray[np.float64]:
+        return np.array([_entry(record, key) for record in self.history], dtype=np.float64)
 
 
 class ConvergenceDisplay:

@@ -59,7 +59,7 @@ class LossDisplay:
         y: int = 0,
         base: ArrayLike | None = None,
         direction: ArrayLike | None = None,
-        limits: tuple[float, float] = (-2.0, 3.0),
+        limits: tuple[float, float] = (-1.0, 5.0),
         n_points: int = 401,
         error_ks: Iterable[int] = (),
         xlabel: str | None = None,
@@ -75,7 +75,8 @@ class LossDisplay:
         y : int
             The true label.
         base : array of shape (n_classes,), optional
-            By default ten classes: the true label at 0 and nine others evenly from 1 to -1.
+            By default ten classes: the true label at 0, one rival at 3, and eight others
+            evenly from 1 to -2.5.
         direction : array of shape (n_classes,), optional
             By default the true label's own score varies, so that `t` is added to it.
         limits, n_points
@@ -111,7 +112,9 @@ class LossDisplay:
         self.ax_, self.figure_ = axes_for(f"{type(self).__name__}.plot", ax)
         self.lines_ = []
         for number, (name, values) in enumerate(self.values.items()):
-            options = {"label": name} | line_style(number) | line_options
+            # Thinner and thinner, so that a curve shows beneath another that coincides with it.
+            width = max(3.0 - 0.3 * number, 1.2)
+            options = {"label": name, "linewidth": width} | line_style(number) | line_options
             self.lines_ += self.ax_.plot(self.t, values, **options)
         shades = np.linspace(0.35, 0.75, max(len(self.errors), 1))
         for shade, (k, error) in zip(shades, self.errors.items(), strict=False):
@@ -132,7 +135,8 @@ class LossDisplay:
 
 
 def _default_base(y: int) -> NDArray[np.float64]:
-    others = np.linspace(1.0, -1.0, 9)
+    # One rival far ahead of the rest: where top-k losses differ from top-1 losses.
+    others = np.r_[3.0, np.linspace(1.0, -2.5, 8)]
     return np.insert(others, y, 0.0) if 0 <= y <= len(others) else others
 
 
@@ -146,7 +150,22 @@ def _named(losses: Any) -> dict[str, Any]:
         return {str(name): _loss(loss) for name, loss in losses.items()}
     if isinstance(losses, str) or hasattr(losses, "value"):
         losses = [losses]
-    return {loss if isinstance(loss, str) else str(loss): _loss(loss) for loss in losses}
+    return {_label(loss): _loss(loss) for loss in losses}
+
+
+def _label(loss: Any) -> str:
+    """A loss in words: its name, k beyond 1, and the parameters that tell it from its kin."""
+    if isinstance(loss, str) or not hasattr(loss, "name"):
+        return str(loss)
+    name = loss.name.replace("_", " ").replace("ova", "one-vs-all")
+    if loss.k > 1:
+        name = f"top-{loss.k} {name}"
+    details = []
+    if loss.k > 1 and loss.variant is not None:
+        details.append(loss.variant)
+    if loss.smoothing > 0:
+        details.append(f"smoothing {loss.smoothing:g}")
+    return f"{name} ({', '.join(details)})" if details else name
 
 
 def _loss(loss: Any) -> Any:
