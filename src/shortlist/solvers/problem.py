@@ -1,25 +1,28 @@
-"""The training problem and its certificate.
+"""The training problem, its certificate and its gradient.
 
-    primal   P(W) =  1/2 |W|^2 + sum_i C_i L(y_i, W'x_i)
-    dual     D(v) = -1/2 |W|^2 - sum_i C_i L*(y_i, v_i),     W = -sum_i C_i x_i v_i'
+primal   P(W) =  1/2 |W|^2 + sum_i C_i L(y_i, W'x_i)
+dual     D(v) = -1/2 |W|^2 - sum_i C_i L*(y_i, v_i),     W = -sum_i C_i x_i v_i'
 """
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from shortlist.losses.base import Loss
 from shortlist.solvers.rows import Costs, Rows, State, chunks
-from shortlist.solvers.visit import evaluate_rows
+from shortlist.solvers.visit import evaluate_rows, gradient_rows
+
+_THREADS = min(4, os.cpu_count() or 1)
 
 
 @dataclass(frozen=True)
 class Problem:
-    """Examples, labels 0..m-1, costs C_i and a convex loss."""
+    """Examples, labels 0..m-1, costs C_i and a loss."""
 
     rows: Rows
     costs: Costs
@@ -29,44 +32,65 @@ class Problem:
     def zero_state(self) -> State:
         """v = 0, W = 0. Zero is in the domain of every conjugate here."""
         n, m = self.rows.n, self.n_classes
-        return State(
-            self.rows.zero_weights(m), np.zeros((n, m), self.rows.dtype), np.zeros((n, 2))
-        )
+        return State(self.rows.zero_weights(m), np.zeros((n, m), self.rows.dtype), np.zeros((n, 2)))
 
     def parts(self) -> Iterator[slice]:
-        """Slices of examples whose scores take a few dozen megabytes."""
+        """Slices of examples whose features or scores take a few dozen megabytes."""
         width = max(self.n_classes, getattr(self.rows, "d", self.rows.n))
         return chunks(self.rows.n, width * self.rows.dtype.itemsize)
 
     def evaluate(self, state: State) -> tuple[float, float]:
         """The exact primal and dual objective at a state whose weights belong to its duals."""
-        losses = conjugates = products = 0.0
-        with ThreadPoolExecutor(max_workers=_THREADS) as pool:
-            for part in self.parts():
-                scores = self.rows.scores(state.weights, part)
-                y, cost, duals = self.costs.y[part], self.costs.cost[part], state.duals[part]
-                bounds = np.linspace(0, len(y), _THREADS + 1).astype(int)
-                jobs = [
-                    pool.submit(
-                        evaluate_rows, self.loss.spec, scores[a:b], y[a:b], cost[a:b], duals[a:b]
-                    )
-                    for a, b in zip(bounds[:-1], bounds[1:], strict=True)
-                    if b > a
-                ]
-                for job in jobs:
-                    sums = job.result()
-                    losses += sums[0]
-                    conjugates += sums[1]
-                    products += sums[2]
+        totals = np.zeros(3)
+        for part in self.parts():
+            scores = self.rows.scores(state.weights, part)
+            y, cost, duals = self.costs.y[part], self.costs.cost[part], state.duals[part]
+            totals += _sum_over_threads(
+                lambda a, b, s=scores, y=y, c=cost, v=duals: evaluate_rows(
+                    self.loss.spec, s[a:b], y[a:b], c[a:b], v[a:b]
+                ),
+                len(y),
+            )
+        losses, conjugates, products = totals
         norm = self.rows.squared_norm(state.weights)
         if norm is None:
             norm = -products
         return 0.5 * norm + losses, -0.5 * norm - conjugates
 
+    def primal_gradient(self, weights: NDArray) -> tuple[float, NDArray]:
+        """P(W) and its gradient W + sum_i C_i x_i grad L', in double."""
+        w = weights.astype(self.rows.dtype)
+        gradient = weights.astype(np.float64)
+        value = 0.5 * float(np.vdot(gradient, gradient))
+        for part in self.parts():
+            scores = self.rows.scores(w, part)
+            g = np.empty_like(scores)
+            y, cost = self.costs.y[part], self.costs.cost[part]
+            value += _sum_over_threads(
+                lambda a, b, s=scores, g=g, y=y, c=cost: gradient_rows(
+                    self.loss.spec, s[a:b], y[a:b], c[a:b], g[a:b]
+                ),
+                len(y),
+            )
+            gradient += self.rows.products(g, part)
+        return float(value), gradient
 
-_THREADS = min(4, os.cpu_count() or 1)
+    def duals_at(self, weights: NDArray) -> NDArray:
+        """v_i = grad L at the scores of ``weights``, for all examples."""
+        w = weights.astype(self.rows.dtype)
+        duals = np.empty((self.rows.n, self.n_classes), self.rows.dtype)
+        for part in self.parts():
+            scores = self.rows.scores(w, part)
+            ones = np.ones(scores.shape[0])
+            gradient_rows(self.loss.spec, scores, self.costs.y[part], ones, duals[part])
+        return duals
 
 
-def check_cost(cost: NDArray) -> None:
-    if not np.isfinite(cost).all() or (cost < 0).any():
-        raise ValueError("C times the sample weights must be finite and zero or larger")
+def _sum_over_threads(job: Callable[[int, int], Any], n: int) -> Any:
+    """The sum of job(begin, end) over a division of 0..n; kernels run without the GIL."""
+    threads = min(_THREADS, n)
+    if threads <= 1 or n < 256:
+        return np.asarray(job(0, n))
+    bounds = np.linspace(0, n, threads + 1).astype(int)
+    with ThreadPoolExecutor(max_workers=threads) as pool:
+        return np.sum(list(pool.map(job, bounds[:-1], bounds[1:])), axis=0)

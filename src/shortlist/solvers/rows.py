@@ -57,7 +57,7 @@ class Rows(Protocol):
     def scores(self, weights: NDArray, part: slice) -> NDArray: ...
     def epoch(
         self, loss: Any, order: NDArray, state: State, costs: Costs, every: int
-    ) -> Iterator[tuple[int, float]]: ...
+    ) -> Iterator[float]: ...
     def rebuild(self, duals: NDArray, cost: NDArray) -> NDArray: ...
     def products(self, g: NDArray, part: slice) -> NDArray: ...
     def squared_norm(self, weights: NDArray) -> float | None: ...
@@ -120,32 +120,29 @@ class DenseRows:
 
     def epoch(
         self, loss: Any, order: NDArray, state: State, costs: Costs, every: int
-    ) -> Iterator[tuple[int, float]]:
+    ) -> Iterator[float]:
         if self.block is None and state.weights.size <= SMALL and self.x.flags.c_contiguous:
             for begin in range(0, order.size, SLICE):
                 part = order[begin : begin + SLICE]
-                yield (
-                    part.size,
-                    visit_dense(
-                        loss,
-                        self.x,
-                        part,
-                        state.weights,
-                        self.bias,
-                        costs.y,
-                        costs.cost,
-                        self.kappa,
-                        state.duals,
-                        state.starts,
-                        every,
-                    ),
+                yield visit_dense(
+                    loss,
+                    self.x,
+                    part,
+                    state.weights,
+                    self.bias,
+                    costs.y,
+                    costs.cost,
+                    self.kappa,
+                    state.duals,
+                    state.starts,
+                    every,
                 )
         else:
             yield from self._epoch_in_blocks(loss, order, state, costs, every)
 
     def _epoch_in_blocks(
         self, loss: Any, order: NDArray, state: State, costs: Costs, every: int
-    ) -> Iterator[tuple[int, float]]:
+    ) -> Iterator[float]:
         w = state.weights
         size = self.block or BLOCK
         buffers = _BlockBuffers(size, w.shape[1], self.dtype)
@@ -159,14 +156,12 @@ class DenseRows:
             if self.bias:
                 s += bias * w[-1]
                 gram += bias * bias
-            estimate = _run_block(
-                loss, part, s, gram, self.kappa, state, costs, every, buffers
-            )
+            estimate = _run_block(loss, part, s, gram, self.kappa, state, costs, every, buffers)
             deltas = buffers.deltas[: part.size]
             _add_product(w[:-1], x, deltas)
             if self.bias:
                 w[-1] += bias * deltas.sum(axis=0)
-            yield part.size, estimate
+            yield estimate
 
     def rebuild(self, duals: NDArray, cost: NDArray) -> NDArray:
         total = np.zeros((self.d + 1, duals.shape[1]))
@@ -207,27 +202,24 @@ class SparseRows:
 
     def epoch(
         self, loss: Any, order: NDArray, state: State, costs: Costs, every: int
-    ) -> Iterator[tuple[int, float]]:
+    ) -> Iterator[float]:
         x = self.x
         for begin in range(0, order.size, SLICE):
             part = order[begin : begin + SLICE]
-            yield (
-                part.size,
-                visit_sparse(
-                    loss,
-                    x.data,
-                    x.indices,
-                    x.indptr,
-                    part,
-                    state.weights,
-                    self.bias,
-                    costs.y,
-                    costs.cost,
-                    self.kappa,
-                    state.duals,
-                    state.starts,
-                    every,
-                ),
+            yield visit_sparse(
+                loss,
+                x.data,
+                x.indices,
+                x.indptr,
+                part,
+                state.weights,
+                self.bias,
+                costs.y,
+                costs.cost,
+                self.kappa,
+                state.duals,
+                state.starts,
+                every,
             )
 
     def rebuild(self, duals: NDArray, cost: NDArray) -> NDArray:
@@ -271,7 +263,7 @@ class GramRows:
 
     def epoch(
         self, loss: Any, order: NDArray, state: State, costs: Costs, every: int
-    ) -> Iterator[tuple[int, float]]:
+    ) -> Iterator[float]:
         a = state.weights
         buffers = _BlockBuffers(BLOCK, a.shape[1], self.dtype)
         sums = a.sum(axis=0)
@@ -288,7 +280,7 @@ class GramRows:
             deltas = buffers.deltas[: part.size]
             a[part] += deltas
             sums += deltas.sum(axis=0)
-            yield part.size, estimate
+            yield estimate
 
     def rebuild(self, duals: NDArray, cost: NDArray) -> NDArray:
         return (duals * -cost[:, None]).astype(self.dtype)

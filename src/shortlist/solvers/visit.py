@@ -192,3 +192,16 @@ def evaluate_rows(loss, scores, y, cost, duals):
             product += np.float64(scores[i, j]) * np.float64(duals[i, j])
         products += cost[i] * product
     return losses, conjugates, products
+
+
+@njit
+def gradient_rows(loss, scores, y, cost, out):
+    """out = C times the gradient of L at each row's scores; returns the sum of C L."""
+    work = np.empty((2, scores.shape[1]), scores.dtype)
+    total = 0.0
+    for i in range(scores.shape[0]):
+        total += cost[i] * kernels.value_gradient(loss, scores[i], y[i], out[i], work)
+        c = scores.dtype.type(cost[i])
+        for j in range(scores.shape[1]):
+            out[i, j] *= c
+    return total

@@ -1,0 +1,93 @@
+"""One training run: the clock, the count of epochs, what was measured, who is told."""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shortlist.solvers.problem import Problem
+from shortlist.solvers.result import Evaluation, Result
+from shortlist.solvers.rows import State
+
+
+class StopTraining(Exception):
+    """Raise it in a callback to end training with the model as it is."""
+
+
+@dataclass(frozen=True)
+class Progress:
+    """What a callback sees after each epoch: the epoch, and the last exact evaluation."""
+
+    epoch: float
+    max_epochs: float
+    seconds: float
+    tol: float
+    last: Evaluation | None
+    weights: NDArray
+
+
+Callback = Callable[[Progress], object]
+
+
+@dataclass
+class Run:
+    """State and records of a run; every phase of training works on one of these."""
+
+    problem: Problem
+    state: State
+    tol: float
+    max_epochs: float
+    callback: Callback | None = None
+    accuracy: Callable[[NDArray], float] | None = None
+    solver: str = "sdca"
+    epochs: float = 0.0
+    clock: float = field(default_factory=time.perf_counter)
+    history: list[Evaluation] = field(default_factory=list)
+
+    @property
+    def seconds(self) -> float:
+        return time.perf_counter() - self.clock
+
+    def record(self, primal: float, dual: float, weights: NDArray) -> Evaluation:
+        """Note an exact evaluation. Time spent on validation accuracy is not training time."""
+        seconds = self.seconds
+        accuracy = None
+        if self.accuracy is not None:
+            accuracy = self.accuracy(weights)
+            self.clock += self.seconds - seconds
+        self.history.append(Evaluation(self.epochs, seconds, primal, dual, accuracy))
+        return self.history[-1]
+
+    def evaluate(self) -> Evaluation:
+        """Compute and note the exact gap of the state."""
+        return self.record(*self.problem.evaluate(self.state), self.state.weights)
+
+    def certify(self) -> Evaluation:
+        """The gap at weights rebuilt from the duals, without the rounding of the updates."""
+        if self.problem.rows.dtype == np.float32:
+            cost = self.problem.costs.cost
+            self.state.weights = self.problem.rows.rebuild(self.state.duals, cost)
+        return self.evaluate()
+
+    def tell(self, weights: NDArray) -> None:
+        """Call the callback; training ends if it returns True or raises StopTraining."""
+        if self.callback is None:
+            return
+        last = self.history[-1] if self.history else None
+        progress = Progress(self.epochs, self.max_epochs, self.seconds, self.tol, last, weights)
+        if self.callback(progress) is True:
+            raise StopTraining
+
+    def result(self, status: str) -> Result:
+        last = self.history[-1]
+        return Result(
+            last.primal,
+            last.dual,
+            self.epochs,
+            self.seconds,
+            status,
+            self.solver,
+            tuple(self.history),
+        )

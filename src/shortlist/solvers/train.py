@@ -1,0 +1,103 @@
+"""Training from start to finish: SDCA while it is the faster, then a finish that suits the loss."""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shortlist import losses
+from shortlist.solvers.descent import descend
+from shortlist.solvers.problem import Problem
+from shortlist.solvers.result import Result
+from shortlist.solvers.rows import GramRows, State
+from shortlist.solvers.run import Callback, Run, StopTraining
+from shortlist.solvers.sdca import ascend
+
+# L-BFGS takes some sixty evaluations from an early SDCA solution, whatever C; SDCA that promises
+# to need more than this many further epochs gives way to it.
+PATIENCE = 40.0
+
+
+@dataclass
+class Solution:
+    """Trained weights, the dual state to go on from, and the record with the certificate."""
+
+    weights: NDArray
+    state: State
+    result: Result
+
+
+def train(
+    problem: Problem,
+    *,
+    tol: float = 1e-3,
+    max_epochs: float = 1000,
+    seed: int | np.random.Generator | None = None,
+    state: State | None = None,
+    callback: Callback | None = None,
+    accuracy=None,
+) -> Solution:
+    """Minimise the primal of ``problem`` to a relative duality gap of at most ``tol``.
+
+    ``state`` warm-starts from duals of an earlier solution; their weights must belong to this
+    problem. Ctrl-C and a callback's stop end with the model reached so far.
+    """
+    random = np.random.default_rng(seed)
+    if not problem.loss.convex:
+        return _train_nonconvex(problem, tol, max_epochs, random, state, callback, accuracy)
+    run = Run(problem, state or problem.zero_state(), tol, max_epochs, callback, accuracy)
+    weights = run.state.weights
+    try:
+        if state is not None and run.evaluate().relative_gap <= tol:
+            return Solution(weights, run.state, run.result("converged"))
+        finish = problem.loss.smooth and not isinstance(problem.rows, GramRows)
+        status = ascend(run, random, PATIENCE if finish else np.inf)
+        weights = run.state.weights
+        if status == "slow":
+            run.solver = "sdca + l-bfgs"
+            status, weights = descend(run, weights)
+            run.state.duals = problem.duals_at(weights)
+            run.state.weights = problem.rows.rebuild(run.state.duals, problem.costs.cost)
+    except (KeyboardInterrupt, StopTraining) as stop:
+        weights = _recover(run)
+        status = _status_of(stop)
+    return Solution(weights, run.state, run.result(status))
+
+
+def _recover(run: Run) -> NDArray:
+    """Make weights and duals agree again after a cut anywhere; the duals are always feasible."""
+    run.callback = None
+    run.accuracy = None
+    run.state.weights = run.problem.rows.rebuild(run.state.duals, run.problem.costs.cost)
+    run.evaluate()
+    return run.state.weights
+
+
+def _status_of(stop: BaseException) -> str:
+    return "interrupted" if isinstance(stop, KeyboardInterrupt) else "stopped"
+
+
+def _train_nonconvex(
+    problem: Problem, tol, max_epochs, random, state, callback, accuracy
+) -> Solution:
+    """Start from the softmax solution, then descend: the loss is only mildly nonconvex."""
+    convex = replace(problem, loss=losses.get("softmax"))
+    start = train(
+        convex, tol=tol, max_epochs=max_epochs, seed=random, state=state, callback=callback
+    )
+    run = Run(problem, start.state, tol, max_epochs, callback, accuracy)
+    run.solver = f"{start.result.solver} (softmax), l-bfgs"
+    run.epochs = start.result.epochs
+    run.clock -= start.result.seconds
+    weights = start.weights
+    if start.result.status in ("interrupted", "stopped"):
+        status = start.result.status
+        run.record(problem.primal_gradient(weights)[0], np.nan, weights)
+    else:
+        try:
+            status, weights = descend(run, weights)
+        except (KeyboardInterrupt, StopTraining) as stop:
+            status = _status_of(stop)
+            run.callback = None
+            run.record(problem.primal_gradient(weights)[0], np.nan, weights)
+    return Solution(weights, start.state, run.result(status))
