@@ -1,12 +1,13 @@
 """Save and load fitted models as data: no pickle, no code that runs on loading.
 
-A model file is a safetensors file. Its arrays are the model's; its metadata hold, as text:
+A model file is a safetensors file. Its arrays are the model's; its metadata have one entry,
+"shortlist-model", a JSON object (one entry, because safetensors writes several in any order, and
+saving a model twice is to give the same bytes):
 
-    format           "shortlist-model"
     format_version   1
     shortlist        the version of Shortlist that wrote it
     estimator        the class, by its registered name
-    state            JSON: parameters, fitted attributes, the training's record
+    state            parameters, fitted attributes, the training's record
     sha256           of the state and the arrays, so that damage does not go unnoticed
 
 A class takes part by being registered below and offering
@@ -95,16 +96,13 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
     if entry is None:
         known = ", ".join(sorted(_REGISTERED))
         raise TypeError(f"a {type(model).__name__} cannot be saved, only {known}")
-    state = json.dumps(entry["state"], ensure_ascii=False, allow_nan=False)
-    metadata = {
-        "format": FORMAT,
-        "format_version": str(FORMAT_VERSION),
+    own = {
+        "format_version": FORMAT_VERSION,
         "shortlist": __version__,
-        "estimator": entry["estimator"],
-        "state": state,
-        "sha256": _digest(state, encoder.arrays),
+        **entry,
+        "sha256": _digest(entry["state"], encoder.arrays),
     }
-    content = safetensors.numpy.save(encoder.arrays, metadata=metadata)
+    content = safetensors.numpy.save(encoder.arrays, metadata={FORMAT: _to_json(own)})
     with atomic_write(path) as part, open(part, "wb") as file:
         file.write(content)
 
@@ -131,7 +129,7 @@ def load(path: str | os.PathLike[str]) -> Any:
             raise ModelFileError(f"is damaged ({error})", path=name) from None
         if _digest(header.state, arrays) != header.sha256:
             raise ModelFileError("is damaged: its checksum does not match", path=name)
-        entry = {"estimator": header.estimator, "state": json.loads(header.state)}
+        entry = {"estimator": header.estimator, "state": header.state}
         return Decoder(arrays, _decode_model)({"$model": entry})
 
 
@@ -141,7 +139,7 @@ def describe(path: str | os.PathLike[str]) -> ModelInfo:
     with _told_as_model_file_error(name):
         header = _read_header(name)
         shown = {key: f"{kind} {shape}" for key, (kind, shape) in header.arrays.items()}
-        state = _Outline(shown)(json.loads(header.state))
+        state = _Outline(shown)(header.state)
         return ModelInfo(
             path=name,
             estimator=header.estimator,
@@ -189,9 +187,13 @@ def _decode_model(entry: dict[str, Any]) -> Any:
     return _class_of(entry["estimator"])._from_state(state["arrays"], state["meta"])
 
 
-def _digest(state: str, arrays: dict[str, np.ndarray]) -> str:
+def _to_json(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+
+
+def _digest(state: Any, arrays: dict[str, np.ndarray]) -> str:
     """Return the SHA-256 of a state and its arrays: names, types, shapes and contents."""
-    digest = hashlib.sha256(state.encode())
+    digest = hashlib.sha256(_to_json(state).encode())
     for name, array in sorted(arrays.items()):
         digest.update(f"\n{name} {array.dtype.str} {array.shape}\n".encode())
         digest.update(np.ascontiguousarray(array).tobytes())
@@ -218,7 +220,7 @@ class _Header:
     estimator: str
     format_version: int
     shortlist_version: str
-    state: str
+    state: Any
     sha256: str
     arrays: dict[str, tuple[str, tuple[int, ...]]]
 
@@ -234,16 +236,17 @@ def _read_header(path: str) -> _Header:
         raise ModelFileError("is not a Shortlist model file", path=path)
     if len(text) < length:
         # Cut within the header; its beginning tells whose file it is.
-        if f'"{FORMAT}"'.encode() in text:
+        if FORMAT.encode() in text:
             raise ModelFileError("is cut short", path=path)
         raise ModelFileError("is not a Shortlist model file, or is cut short", path=path)
     try:
         header = json.loads(text)
     except ValueError:
         raise ModelFileError("is not a Shortlist model file", path=path) from None
-    own = header.pop("__metadata__", {})
-    if not isinstance(own, dict) or own.get("format") != FORMAT:
+    metadata = header.pop("__metadata__", {})
+    if FORMAT not in metadata:
         raise ModelFileError("is not a Shortlist model file", path=path)
+    own = json.loads(metadata[FORMAT])
     version = int(own["format_version"])
     if version > FORMAT_VERSION:
         raise ModelFileError(
