@@ -1,0 +1,5 @@
+"""The scikit-learn estimators."""
+
+from shortlist.estimators.linear import TopKClassifier
+
+__all__ = ["TopKClassifier"]

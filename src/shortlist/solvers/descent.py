@@ -48,7 +48,7 @@ def descend(run: Run, weights: NDArray) -> tuple[str, NDArray]:
         last.update(flat=flat.copy(), gradient=gradient)
         return value, gradient
 
-    def after_step(intermediate_result) -> None:  # noqa: ANN001 (scipy matches it by name)
+    def after_step(intermediate_result) -> None:
         flat, value = intermediate_result.x, float(intermediate_result.fun)
         gradient = last["gradient"]
         if not np.array_equal(flat, last["flat"]):

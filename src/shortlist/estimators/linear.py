@@ -1,0 +1,332 @@
+"""The linear classifier."""
+
+import warnings
+from collections.abc import Callable, Iterable
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import sparse
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from shortlist.estimators.shortlists import ShortlistClassifier
+from shortlist.estimators.training import (
+    check_parameters,
+    encode_labels,
+    example_weights,
+    loss_of,
+    make_costs,
+    make_rows,
+    seed_of,
+)
+from shortlist.solvers.memory import check_memory
+from shortlist.solvers.problem import Problem
+from shortlist.solvers.progress import with_progress
+from shortlist.solvers.result import Result
+from shortlist.solvers.rows import State
+from shortlist.solvers.run import Callback
+from shortlist.solvers.train import Solution, train
+
+
+class TopKClassifier(ShortlistClassifier):
+    """Linear classifier trained for its shortlist of k labels, with a certificate.
+
+    Minimises  1/2 |W|^2 + C sum_i w_i L(y_i, W'x_i)  to a relative duality gap of at most
+    ``tol``. There is no step size to tune.
+
+    Parameters
+    ----------
+    loss : {"entropy", "smooth_hinge", "hinge", "truncated_entropy", "ova_hinge", \
+            "ova_smooth_hinge", "ova_logistic", "softmax"}, default="entropy"
+        See :func:`shortlist.losses.table`. "entropy" at k=1 is softmax regression.
+    k : int, default=1
+        Size of the shortlist, at most the number of classes less one. Sets the loss (one-vs-all
+        losses excepted), the length of ``predict_topk`` and the accuracy that ``score`` reports.
+    variant : {"alpha", "beta"}, default="alpha"
+        Which top-k simplex bounds the duals; both are the same at k=1.
+    smoothing : float, default=1.0
+        gamma of the smoothed hinges.
+    C : float, default=1.0
+        Weight of the loss against the regularisation, as in scikit-learn's linear models.
+    tol : float, default=1e-3
+        Relative duality gap to stop at.
+    max_epochs : int, default=1000
+        Upper bound on passes over the data.
+    fit_intercept : bool, default=True
+        Whether to add a constant feature. The intercept is regularised like every weight.
+    intercept_scaling : float, default=1.0
+        Value of the constant feature; larger values regularise the intercept less.
+    class_weight : dict, "balanced" or None, default=None
+        Weights of classes, multiplied with ``sample_weight``.
+    warm_start : bool, default=False
+        Go on from the duals of the last ``fit`` when the data has the same shape and labels.
+    random_state : int, RandomState or None, default=None
+        Seeds the order of visits.
+    verbose : int, default=0
+        1 shows progress: a live line on a terminal, plain lines elsewhere.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+    coef_ : ndarray of shape (n_classes, n_features)
+    intercept_ : ndarray of shape (n_classes,)
+    n_iter_ : int
+        Epochs taken.
+    result_ : Result
+        The certificate: primal, dual, gap, relative_gap, epochs, seconds, status, history.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> from shortlist import TopKClassifier
+    >>> X, y = load_digits(return_X_y=True)
+    >>> model = TopKClassifier("smooth_hinge", k=3, C=0.01, random_state=0).fit(X / 16, y)
+    >>> model.predict_topk(X[:1] / 16).shape
+    (1, 3)
+    >>> bool(model.result_.relative_gap <= 1e-3)
+    True
+    """
+
+    def __init__(
+        self,
+        loss: str = "entropy",
+        *,
+        k: int = 1,
+        variant: str = "alpha",
+        smoothing: float = 1.0,
+        C: float = 1.0,
+        tol: float = 1e-3,
+        max_epochs: int = 1000,
+        fit_intercept: bool = True,
+        intercept_scaling: float = 1.0,
+        class_weight: Any = None,
+        warm_start: bool = False,
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        self.loss = loss
+        self.k = k
+        self.variant = variant
+        self.smoothing = smoothing
+        self.C = C
+        self.tol = tol
+        self.max_epochs = max_epochs
+        self.fit_intercept = fit_intercept
+        self.intercept_scaling = intercept_scaling
+        self.class_weight = class_weight
+        self.warm_start = warm_start
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+    def fit(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        *,
+        X_val: ArrayLike | None = None,
+        y_val: ArrayLike | None = None,
+        callback: Callback | None = None,
+    ) -> Self:
+        """Train on X (n_samples, n_features), dense or CSR, and labels y of any type.
+
+        With ``X_val`` and ``y_val`` the history also records the top-k accuracy on them.
+        ``callback`` is called with a :class:`shortlist.solvers.Progress` after every epoch and
+        ends training by returning True. Ctrl-C keeps the model reached so far.
+        """
+        problem = self._problem(X, y, sample_weight)
+        state = self._warm_state(problem)
+        accuracy = self._accuracy_on(X_val, y_val)
+        solution = self._train(problem, self.C, state, callback, accuracy)
+        self._adopt(solution)
+        if self.warm_start:
+            self._state, self._trained_loss = solution.state, problem.loss
+        return self
+
+    def fit_path(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        Cs: Iterable[float],
+        sample_weight: ArrayLike | None = None,
+        *,
+        callback: Callable[["TopKClassifier"], object] | None = None,
+    ) -> list["TopKClassifier"]:
+        """Fit for every C in ``Cs``, each from the duals of the one before.
+
+        This costs far less than as many fits. The duals stay feasible whatever C, so every
+        solution is certified like a fit of its own.
+        Values are visited in increasing order and returned in the order given, as one fitted
+        classifier per C. ``callback`` is called with each as it is ready.
+        """
+        wanted = [float(C) for C in Cs]
+        if not wanted:
+            raise ValueError("Cs must hold at least one value")
+        for C in wanted:
+            if not 0 < C < np.inf:
+                raise ValueError(f"every C in Cs must be a positive finite number; got {C!r}")
+        problem = self._problem(X, y, sample_weight)
+        weights = problem.costs.cost / self.C
+        models: dict[float, TopKClassifier] = {}
+        state = None
+        last = 1.0
+        for C in sorted(set(wanted)):
+            costs = make_costs(problem.costs.y, weights, C)
+            step = Problem(problem.rows, costs, problem.n_classes, problem.loss)
+            if state is not None:
+                # W = -sum C_i x_i v_i' scales with C while v stays as it is.
+                state.weights *= state.weights.dtype.type(C / last)
+            solution = self._train(step, C, state, None, None)
+            state, last = solution.state, C
+            model = clone(self).set_params(C=C)
+            for name in ("classes_", "n_features_in_", "feature_names_in_"):
+                if hasattr(self, name):
+                    setattr(model, name, getattr(self, name))
+            model._adopt(solution)
+            models[C] = model
+            if callback is not None:
+                callback(model)
+            if solution.result.status == "interrupted":
+                break
+        return [models[C] for C in wanted if C in models]
+
+    def _problem(self, X: Any, y: Any, sample_weight: Any) -> Problem:
+        """Check everything the user gave and set classes_; shared by fit and fit_path."""
+        check_parameters(self)
+        if getattr(X, "dtype", None) == np.float16:
+            X = X.astype(np.float32)
+        X, y = validate_data(
+            self, X, y, accept_sparse="csr", dtype=[np.float64, np.float32], ensure_min_samples=2
+        )
+        self.classes_, codes = encode_labels(y)
+        loss = loss_of(self)
+        loss.check_classes(len(self.classes_))
+        weights = example_weights(X, codes, self.classes_, sample_weight, self.class_weight)
+        check_memory(X, len(self.classes_))
+        rows = make_rows(X, self.intercept_scaling if self.fit_intercept else 0.0)
+        costs = make_costs(codes, weights, float(self.C))
+        return Problem(rows, costs, len(self.classes_), loss)
+
+    def _warm_state(self, problem: Problem) -> State | None:
+        state: State | None = getattr(self, "_state", None)
+        if not self.warm_start or state is None:
+            return None
+        if state.duals.shape != (problem.rows.n, problem.n_classes):
+            return None
+        if state.duals.dtype != problem.rows.dtype or self._trained_loss != problem.loss:
+            return None
+        if not np.array_equal(
+            state.duals[np.arange(problem.rows.n), problem.costs.y] <= 0,
+            np.ones(problem.rows.n, bool),
+        ):
+            return None  # other labels: the duals are not feasible
+        state.weights = problem.rows.rebuild(state.duals, problem.costs.cost)
+        return state
+
+    def _accuracy_on(self, X_val: Any, y_val: Any) -> Callable[[NDArray], float] | None:
+        if X_val is None or y_val is None:
+            return None
+        from shortlist.metrics import topk_accuracy
+
+        X_val = validate_data(self, X_val, accept_sparse="csr", reset=False)
+        bias = self.intercept_scaling if self.fit_intercept else 0.0
+
+        def accuracy(weights: NDArray) -> float:
+            scores = X_val @ weights[:-1] + bias * weights[-1]
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                return float(topk_accuracy(y_val, scores, k=self.k, labels=self.classes_))
+
+        return accuracy
+
+    def _train(
+        self,
+        problem: Problem,
+        C: float,
+        state: State | None,
+        callback: Callback | None,
+        accuracy: Callable[[NDArray], float] | None,
+    ) -> Solution:
+        with with_progress(self.verbose, f"{self.loss} k={self.k} C={C:g}", callback) as told:
+            solution = train(
+                problem,
+                tol=self.tol,
+                max_epochs=self.max_epochs,
+                seed=seed_of(self.random_state),
+                state=state,
+                callback=told,
+                accuracy=accuracy,
+            )
+        _warn_unless_converged(solution.result, C, self.tol)
+        return solution
+
+    def _adopt(self, solution: Solution) -> None:
+        weights = solution.weights
+        self.coef_ = np.ascontiguousarray(weights[:-1].T)
+        bias = self.intercept_scaling if self.fit_intercept else 0.0
+        self.intercept_ = weights[-1] * weights.dtype.type(bias)
+        self.result_ = solution.result
+        self.n_iter_ = max(1, int(np.ceil(solution.result.epochs)))
+
+    def _scores(self, X: ArrayLike) -> NDArray:
+        check_is_fitted(self)
+        X = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False)
+        scores = X @ self.coef_.T
+        if sparse.issparse(scores):
+            scores = scores.toarray()
+        return np.asarray(scores) + self.intercept_
+
+    def _to_state(self) -> tuple[dict[str, NDArray], dict[str, Any]]:
+        check_is_fitted(self)
+        arrays = {"coef": self.coef_, "intercept": self.intercept_}
+        meta: dict[str, Any] = {
+            "params": self.get_params(),
+            "classes": self.classes_,
+            "n_features_in": self.n_features_in_,
+            "n_iter": self.n_iter_,
+            "result": self.result_.to_dict(),
+        }
+        if hasattr(self, "feature_names_in_"):
+            meta["feature_names_in"] = self.feature_names_in_
+        return arrays, meta
+
+    @classmethod
+    def _from_state(cls, arrays: dict[str, NDArray], meta: dict[str, Any]) -> "TopKClassifier":
+        model = cls(**meta["params"])
+        model.coef_, model.intercept_ = arrays["coef"], arrays["intercept"]
+        model.classes_ = np.asarray(meta["classes"])
+        model.n_features_in_ = meta["n_features_in"]
+        model.n_iter_ = meta["n_iter"]
+        model.result_ = Result.from_dict(meta["result"])
+        if "feature_names_in" in meta:
+            model.feature_names_in_ = np.asarray(meta["feature_names_in"], dtype=object)
+        return model
+
+
+def _warn_unless_converged(result: Result, C: float, tol: float) -> None:
+    if result.status == "max_epochs":
+        warnings.warn(
+            f"not converged after {result.epochs:g} epochs at C={C:g}: the relative duality gap is "
+            f"{result.relative_gap:.2g}, tol={tol:g}. Raise max_epochs or tol, or lower C.",
+            ConvergenceWarning,
+            stacklevel=4,
+        )
+    elif result.status == "stalled" and not result.relative_gap <= tol:
+        reached = (
+            f"the relative duality gap is {result.relative_gap:.2g}, tol={tol:g}"
+            if np.isfinite(result.relative_gap)
+            else "no further decrease was possible"
+        )
+        warnings.warn(
+            f"training stalled at C={C:g}: {reached}. This is as far as this precision goes; "
+            "use float64 input or a larger tol.",
+            ConvergenceWarning,
+            stacklevel=4,
+        )

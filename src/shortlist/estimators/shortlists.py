@@ -1,0 +1,101 @@
+"""What the estimators share: from scores to labels, shortlists, probabilities and accuracy."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import expit, softmax
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted
+
+from shortlist import losses
+from shortlist.projections.rows import check_k
+
+
+def _gives_probabilities(estimator: Any) -> bool:
+    loss = losses.get(
+        estimator.loss, k=estimator.k, variant=estimator.variant, smoothing=estimator.smoothing
+    )
+    if not loss.has_probabilities:
+        raise AttributeError(
+            f"predict_proba is not available for loss={estimator.loss!r} with k={estimator.k}: it "
+            "does not estimate probabilities. Use loss='entropy' with k=1 or 'ova_logistic'."
+        )
+    return True
+
+
+class ShortlistClassifier(ClassifierMixin, BaseEstimator):
+    """A fitted classifier with classes_ and ``_scores(X)``, one column a class."""
+
+    classes_: NDArray
+    loss: str
+    k: int
+    variant: str
+    smoothing: float
+
+    def _scores(self, X: ArrayLike) -> NDArray:
+        raise NotImplementedError
+
+    def decision_function(self, X: ArrayLike) -> NDArray:
+        """Scores (n_samples, n_classes); of two classes, the second's less the first's."""
+        scores = self._scores(X)
+        return scores[:, 1] - scores[:, 0] if scores.shape[1] == 2 else scores
+
+    def predict(self, X: ArrayLike) -> NDArray:
+        """The label with the largest score."""
+        check_is_fitted(self)
+        return self.classes_[self._scores(X).argmax(axis=1)]
+
+    def predict_topk(self, X: ArrayLike, k: int | None = None) -> NDArray:
+        """The k labels with the largest scores, best first, shape (n_samples, k).
+
+        ``k`` defaults to the estimator's own.
+        """
+        check_is_fitted(self)
+        k = check_k(self.k if k is None else k, len(self.classes_), "the number of classes")
+        return self.classes_[top_columns(self._scores(X), k)]
+
+    @available_if(_gives_probabilities)
+    def predict_proba(self, X: ArrayLike) -> NDArray:
+        """Class probabilities: the softmax of the scores, or one-vs-all sigmoids, normalised."""
+        scores = self._scores(X)
+        if self.loss == "ova_logistic":
+            shares = expit(scores)
+            totals = shares.sum(axis=1, keepdims=True)
+            # All sigmoids at zero: every class is as unlikely as any other.
+            return np.where(
+                totals > 0, shares / np.where(totals > 0, totals, 1), 1 / scores.shape[1]
+            )
+        return softmax(scores, axis=1)
+
+    @available_if(_gives_probabilities)
+    def predict_log_proba(self, X: ArrayLike) -> NDArray:
+        """The logarithm of :meth:`predict_proba`."""
+        with np.errstate(divide="ignore"):
+            return np.log(self.predict_proba(X))
+
+    def score(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
+        """Top-k accuracy at the estimator's own k: how often the shortlist holds the label."""
+        from shortlist.metrics import topk_accuracy
+
+        scores = self._scores(X)
+        return float(
+            topk_accuracy(y, scores, k=self.k, labels=self.classes_, sample_weight=sample_weight)
+        )
+
+
+def top_columns(scores: NDArray, k: int) -> NDArray:
+    """Column numbers of the k largest scores of each row, best first, ties to the left."""
+    m = scores.shape[1]
+    if k >= m:
+        return np.argsort(-scores, axis=1, kind="stable")[:, :k]
+    # A partition settles which columns; ties at the cut are then given to the left ones.
+    cut = np.partition(scores, m - k, axis=1)[:, m - k, None]
+    above = scores > cut
+    room = k - above.sum(axis=1, keepdims=True)
+    at_cut = scores == cut
+    chosen = above | (at_cut & (np.cumsum(at_cut, axis=1) <= room))
+    columns = np.nonzero(chosen)[1].reshape(-1, k)
+    order = np.argsort(-np.take_along_axis(scores, columns, axis=1), axis=1, kind="stable")
+    return np.take_along_axis(columns, order, axis=1)

@@ -1,0 +1,92 @@
+"""From a user's X, y and weights to the solver's problem: checks in the user's terms."""
+
+import math
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import sparse
+from sklearn.utils import check_random_state
+from sklearn.utils.class_weight import compute_class_weight
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import _check_sample_weight
+
+from shortlist import losses
+from shortlist.solvers.rows import Costs, DenseRows, Rows, SparseRows
+
+
+def check_parameters(estimator: Any) -> None:
+    """Raise ValueError or TypeError that names the parameter and what it may be."""
+    positive = {"C": estimator.C, "tol": estimator.tol}
+    if estimator.fit_intercept:
+        positive["intercept_scaling"] = estimator.intercept_scaling
+    for name, value in positive.items():
+        if not isinstance(value, Real) or not 0 < value < math.inf:
+            raise ValueError(f"{name} must be a positive finite number; got {value!r}")
+    epochs = estimator.max_epochs
+    if not isinstance(epochs, Integral) or isinstance(epochs, bool) or epochs < 1:
+        raise ValueError(f"max_epochs must be an integer, 1 or larger; got {epochs!r}")
+    # Names and ranges of the rest are checked where the loss is made.
+    loss_of(estimator)
+
+
+def loss_of(estimator: Any) -> losses.Loss:
+    return losses.get(
+        estimator.loss, k=estimator.k, variant=estimator.variant, smoothing=estimator.smoothing
+    )
+
+
+def encode_labels(y: NDArray) -> tuple[NDArray, NDArray]:
+    """Classes, sorted, and each label's place among them."""
+    check_classification_targets(y)
+    classes, codes = np.unique(y, return_inverse=True)
+    if len(classes) < 2:
+        raise ValueError(
+            f"training needs at least 2 classes; y holds only one class, {classes[0]!r}"
+        )
+    return classes, codes.astype(np.int64).ravel()
+
+
+def example_weights(
+    X: Any, codes: NDArray, classes: NDArray, sample_weight: ArrayLike | None, class_weight: Any
+) -> NDArray:
+    """Sample weight times class weight, one per example, in double."""
+    weights = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+    if class_weight is not None:
+        counted = {"sample_weight": weights} if _class_weights_take_sample_weights() else {}
+        labels = classes[codes]
+        per_class = compute_class_weight(class_weight, classes=classes, y=labels, **counted)
+        weights = weights * per_class[codes]
+    if not (weights > 0).any():
+        raise ValueError("all sample weights are zero: there is nothing to learn from")
+    return weights
+
+
+def _class_weights_take_sample_weights() -> bool:
+    from inspect import signature
+
+    return "sample_weight" in signature(compute_class_weight).parameters
+
+
+def make_rows(X: Any, bias: float) -> Rows:
+    """Wrap checked input as it is; only a CSR matrix with repeated entries is copied."""
+    if sparse.issparse(X):
+        if not X.has_canonical_format:
+            X = X.copy()
+            X.sum_duplicates()
+        return SparseRows(X, bias)
+    view = np.asarray(X).view()
+    view.flags.writeable = False  # kernels compile once for read-only and ordinary input alike
+    return DenseRows(view, bias)
+
+
+def make_costs(codes: NDArray, weights: NDArray, C: float) -> Costs:
+    cost = C * weights
+    if not np.isfinite(cost).all():
+        raise ValueError("C times the sample weights overflows; use smaller ones")
+    return Costs(codes, cost)
+
+
+def seed_of(random_state: Any) -> int:
+    return int(check_random_state(random_state).randint(np.iinfo(np.int32).max))
