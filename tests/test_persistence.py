@@ -227,8 +227,8 @@ def test_describe_outlines_nested_models(model, tmp_path):
     save(Fake({}, {"best": {1: model}, "X": matrix, "Cs": np.ones(3)}), tmp_path / "m")
     meta = describe(tmp_path / "m").meta
     assert meta["X"] == "CSR (4, 4)"
-    assert meta["Cs"] == "F64 (3,)"
-    assert meta["best"][1]["state"]["arrays"] == {"coef_": "F64 (3, 4)"}
+    assert meta["Cs"] == "float64 (3,)"
+    assert meta["best"][1]["state"]["arrays"] == {"coef_": "float64 (3, 4)"}
 
 
 def test_saving_twice_gives_the_same_bytes(model, saved, tmp_path):
@@ -364,10 +364,18 @@ def test_a_class_that_is_not_registered_is_never_imported(saved):
     assert "antigravity" not in sys.modules
 
 
+def stored(dtype, shape):
+    """Return a state that says its one array is of this type and shape."""
+    entry = {"name": "coef_", "dtype": dtype, "shape": shape}
+    return {"arrays": {"coef_": {"$array": entry}}, "meta": {}}
+
+
 @pytest.mark.parametrize(
     ("state", "problem"),
     [
-        ({"arrays": {"coef_": {"$array": "gone"}}, "meta": {}}, "gone"),
+        ({"arrays": {"coef_": {"$array": {"name": "gone"}}}, "meta": {}}, "gone"),
+        (stored("<f8", [4, 3]), r"array 'coef_' is <f8 (3, 4), not <f8 (4, 3)"),
+        (stored("<f4", [3, 4]), r"array 'coef_' is <f8 (3, 4), not <f4 (3, 4)"),
         ({"arrays": {}}, "meta"),
         ({"arrays": {}, "meta": {"$object": "os.system"}}, "unknown entry '$object'"),
         ({"arrays": {}, "meta": {"$tuple": [], "$dict": []}}, "unknown entry"),

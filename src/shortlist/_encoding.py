@@ -81,7 +81,7 @@ class Encoder:
             # Little-endian and contiguous is what the file format stores.
             stored = np.ascontiguousarray(value, dtype=value.dtype.newbyteorder("<"))
             self.arrays[name] = stored.reshape(value.shape)
-            return {"$array": name}
+            return {"$array": {"name": name, "dtype": stored.dtype.str, "shape": list(value.shape)}}
         if kind in "UO":
             items = [self(item, f"{name}.{i}") for i, item in enumerate(value.ravel().tolist())]
             word = "text" if kind == "U" else "object"
@@ -106,7 +106,7 @@ class Decoder:
         self._arrays = arrays
         self._decode_model = decode_model
         self._marks: dict[str, Callable[[Any], Any]] = {
-            "$array": lambda name: self._arrays[name],
+            "$array": self._array,
             "$csr": self._csr,
             "$dict": lambda pairs: {self(key): self(item) for key, item in pairs},
             "$dtype": lambda text: np.dtype(str(text)),
@@ -127,6 +127,15 @@ class Decoder:
         if len(value) != 1 or marked[0] not in self._marks:
             raise ValueError(f"unknown entry {marked[0]!r}")
         return self._marks[marked[0]](value[marked[0]])
+
+    def _array(self, value: dict[str, Any]) -> Any:
+        array = self._arrays[value["name"]]
+        # NumPy's own mark for this machine's byte order may differ from the one written.
+        if array.dtype != np.dtype(value["dtype"]) or list(array.shape) != value["shape"]:
+            stated = f"{value['dtype']} {tuple(value['shape'])}"
+            found = f"{array.dtype.str} {array.shape}"
+            raise ValueError(f"array {value['name']!r} is {found}, not {stated}")
+        return array
 
     def _items(self, value: dict[str, Any]) -> np.ndarray:
         items = [self(item) for item in value["items"]]

@@ -138,8 +138,7 @@ def describe(path: str | os.PathLike[str]) -> ModelInfo:
     name = os.fspath(path)
     with _told_as_model_file_error(name):
         header = _read_header(name)
-        shown = {key: f"{kind} {shape}" for key, (kind, shape) in header.arrays.items()}
-        state = _Outline(shown)(header.state)
+        state = _Outline()(header.state)
         return ModelInfo(
             path=name,
             estimator=header.estimator,
@@ -153,8 +152,11 @@ def describe(path: str | os.PathLike[str]) -> ModelInfo:
 class _Outline(Decoder):
     """Decode a state with its arrays' types and shapes in place of the arrays."""
 
-    def __init__(self, shown: dict[str, str]) -> None:
-        super().__init__(shown, decode_model=lambda entry: entry)
+    def __init__(self) -> None:
+        super().__init__({}, decode_model=lambda entry: entry)
+
+    def _array(self, value: dict[str, Any]) -> Any:
+        return f"{np.dtype(value['dtype']).name} {tuple(value['shape'])}"
 
     def _csr(self, value: dict[str, Any]) -> Any:
         return f"CSR {tuple(value['shape'])}"
