@@ -15,9 +15,19 @@ With u entries at the alpha cap, B their sum in a and psi = eta s/k + log(s/k), 
 
 So sigma is a function of s alone and one scalar equation is left: the sum of the free entries
 equals s less the capped ones. Its unknown is omega = log(s / (1-s)), in which s, 1-s and
-log(1-s) all keep their digits; for eta = 0 the logarithm of the equation is linear in omega.
-Newton's method, kept inside a bracket, takes 2 or 3 sweeps from a warm start. All scalars are
-double; only sweeps over entries run in the precision of the input.
+log(1-s) all keep their digits. With M the largest free entry of a and n the number of free ones,
+
+    omega = base + delta,   base = (1 - u/k) (M - log(1 - u/k)) + B/k + (u/k) log k,
+    sigma = M - log(1 - u/k) - log s + (eta s (1 + u/k^2) + delta) / (1 - u/k),
+
+so that delta is a matter of eta and n only, however large a is; bounding the largest free entry
+by (1 - u/k) s from above and by its n-th part from below,
+
+    -eta (1 + u/k^2 + (1 - u/k)^2) <= delta <= (1 - u/k) log n.
+
+For eta = 0 without caps at 1/k, delta = (1 - u/k) log sum exp(a_j - M) over the free entries.
+Otherwise Newton's method, kept inside these bounds, takes 2 or 3 sweeps from a warm start. All
+scalars are double; only sweeps over entries run in the precision of the input.
 """
 
 import math
@@ -46,16 +56,22 @@ def sigmoid(t):
     return 1.0 / (1.0 + e) if t >= 0.0 else e / (1.0 + e)
 
 
+@njit(inline=True)
+def _less(z, high, low):
+    # z - (high + low), exact in z - high where the two are close. A sweep may reorder its sums,
+    # which would lose the small part to the large one; this kernel of its own may not.
+    return (z - high) - low
+
+
 @njit(sums=True)
-def _sweep(z, g, cap, w):
-    """w = min(V(z + g), cap); returns sum w, and minus the derivative of the sum in g's stead."""
+def _sweep(z, high, low, cap, w):
+    """w = min(V(z - high - low), cap); returns the sum of w and minus its derivative in low."""
     one = z.dtype.type(1)
-    shift = z.dtype.type(g)
     most = z.dtype.type(cap)
     total = z.dtype.type(0)
     slope = z.dtype.type(0)
     for j in range(z.shape[0]):
-        v = V(z[j] + shift)
+        v = V(_less(z[j], high, low))
         d = v / (one + v)
         d = d if v < most else z.dtype.type(0)
         v = min(v, most)
@@ -66,14 +82,13 @@ def _sweep(z, g, cap, w):
 
 
 @njit(sums=True)
-def _sweep_exp(z, g, cap, w):
+def _sweep_exp(z, high, low, cap, w):
     """The same for eta = 0, where exp takes the place of V."""
-    shift = z.dtype.type(g)
     most = z.dtype.type(cap)
     total = z.dtype.type(0)
     slope = z.dtype.type(0)
     for j in range(z.shape[0]):
-        v = exp(z[j] + shift)
+        v = exp(_less(z[j], high, low))
         d = v if v < most else z.dtype.type(0)
         v = min(v, most)
         w[j] = v
@@ -83,76 +98,8 @@ def _sweep_exp(z, g, cap, w):
 
 
 @njit
-def _solve_omega(z, top, eta, k, u, capped, cap, omega, w):
-    """Solve for omega with the ``u`` entries of sum ``capped`` (less top each) held at s/k.
-
-    ``z`` is a - top with the held entries at -inf. Leaves eta x (x if eta = 0) of the free
-    entries in ``w`` and returns omega, sigma - top.
-    """
-    share = u / k
-    free_share = 1.0 - share
-    log_eta = math.log(eta) if eta > 0.0 else 0.0
-    scale = eta if eta > 0.0 else 1.0
-    # Once a Newton step is this short, the correction to first order below ends the search.
-    short = math.sqrt(np.finfo(z.dtype).eps)
-    low = -np.inf
-    high = max(0.0, (top + capped / k) / free_share + math.log(z.shape[0]) + math.log(k)) + 2.0
-    omega = min(omega, high)
-    sigma = 0.0
-    for trial in range(200):
-        s = sigmoid(omega)
-        rest = sigmoid(-omega)
-        log_s = -softplus(-omega)
-        sigma = eta * s + softplus(omega) - capped / k - share * top
-        d_sigma = eta * s * rest + s
-        if u > 0:
-            sigma += share * (eta * s / k + log_s - math.log(k))
-            d_sigma += share * (eta * s / k + 1.0) * rest
-        sigma = sigma / free_share - top
-        d_sigma /= free_share
-        if eta > 0.0:
-            total, slope = _sweep(z, log_eta - sigma, cap * scale, w)
-        else:
-            total, slope = _sweep_exp(z, -sigma, cap, w)
-        if total > 0.0:
-            excess = math.log(total / scale) - math.log(free_share) - log_s
-            step = excess / (slope / total * d_sigma + rest)
-        else:
-            excess = -np.inf
-            step = -np.inf
-        if excess > 0.0:
-            low = omega
-        else:
-            high = omega
-        change = step * d_sigma
-        if abs(change) <= short and abs(step) <= 1.0:
-            # First order in sigma: V' = V / (1 + V), exp' = exp.
-            sigma += change
-            omega += step
-            one = z.dtype.type(1)
-            c = z.dtype.type(change)
-            most = z.dtype.type(cap * scale)
-            if eta > 0.0:
-                for j in range(z.shape[0]):
-                    w[j] = min(w[j] * (one - c / (one + w[j])) if w[j] < most else most, most)
-            else:
-                for j in range(z.shape[0]):
-                    w[j] = min(w[j] * (one - c) if w[j] < most else most, most)
-            break
-        new = omega + step
-        if not (low < new < high) or trial > 30:
-            new = low + 0.5 * (high - low) if low > -np.inf else min(2.0 * omega, omega - 1.0)
-            if new in (low, high):
-                break
-        omega = new
-    return omega, sigma
-
-
-@njit
-def _solve_all_capped(mean, eta, k):
-    """x_j = s/k for all k entries: omega + eta (1 + 1/k) s = mean + log k."""
-    target = mean + math.log(k)
-    weight = eta * (1.0 + 1.0 / k)
+def _balance(target, weight):
+    """Solve  omega + weight sigmoid(omega) = target."""
     low = target - weight
     high = target
     omega = target if target < 0.0 else max(low, 0.0)
@@ -173,6 +120,107 @@ def _solve_all_capped(mean, eta, k):
 
 
 @njit
+def _solve_omega(z, ref, top, eta, k, u, capped, count, cap, omega, w):
+    """Solve for omega with the ``u`` entries of sum ``capped`` (less top each) held at s/k.
+
+    ``z`` is a - top with the held entries at -inf, ``ref`` the largest of the ``count`` others,
+    ``omega`` a guess. Writes x of the free entries to ``w`` and returns omega, sigma - top.
+    """
+    share = u / k
+    free_share = 1.0 - share
+    log_free = math.log(free_share)
+    base = top + free_share * (ref - log_free) + capped / k + share * math.log(k)
+    high = free_share * math.log(count)
+    precision = np.finfo(z.dtype).eps
+    # The quadratic term adds eta x_j and eta s to logarithms: below this it is lost in rounding.
+    if eta * sigmoid(base + high) < 0.25 * precision:
+        eta = 0.0
+
+    if eta == 0.0 and cap == np.inf:
+        total, _ = _sweep_exp(z, z.dtype.type(ref), z.dtype.type(0), cap, w)
+        delta = free_share * math.log(total)
+        omega = base + delta
+        factor = z.dtype.type(free_share * sigmoid(omega) / total)
+        for j in range(z.shape[0]):
+            w[j] *= factor
+        return omega, ref - log_free + softplus(-omega) + delta / free_share
+
+    log_eta = math.log(eta) if eta > 0.0 else 0.0
+    scale = eta if eta > 0.0 else 1.0
+    pull = eta * (1.0 + share / k)
+    weight = pull + eta * free_share * free_share
+    low = -weight
+    if cap < np.inf:
+        low = min(low, math.log(cap) - base)  # the largest may be capped: then s >= cap
+    # The unknown is delta or omega, whichever is the smaller where it matters: the other is
+    # their difference from base. The bounds leave room for rounding in the sweeps.
+    from_base = base if 2.0 * weight < abs(base) else 0.0
+    low += base - from_base - 0.1
+    high += base - from_base + 0.1
+    unknown = min(max(omega - from_base, low), high)
+    sigma = 0.0
+    step = 0.0
+    change = 0.0
+    for trial in range(200):
+        omega = from_base + unknown
+        delta = unknown - (base - from_base)
+        s = sigmoid(omega)
+        rest = sigmoid(-omega)
+        minus_log_s = softplus(-omega)
+        # Relative to ref; M = top + ref.
+        sigma = minus_log_s - log_free + (pull * s + delta) / free_share
+        d_sigma = (pull * s * rest + 1.0) / free_share - rest
+        shift = sigma - log_eta
+        first = z.dtype.type(ref + shift)
+        second = z.dtype.type((ref - np.float64(first)) + shift)
+        if eta > 0.0:
+            total, slope = _sweep(z, first, second, cap * scale, w)
+        else:
+            total, slope = _sweep_exp(z, first, second, cap, w)
+        if 0.0 < total < np.inf:
+            excess = math.log(total / scale) - log_free + minus_log_s
+            bend = slope / total * d_sigma + rest
+            step = excess / bend if bend > 0.0 else np.nan
+            change = step * d_sigma
+            far = max(abs(change), abs(step))
+            if cap == np.inf and abs(change) * far <= precision and far <= 1.0:
+                break  # the correction to first order below does the rest; caps would be kinks
+            if abs(excess) <= 4.0 * precision or abs(step) <= 4e-16 * abs(unknown):
+                break  # as good as rounding allows: caps make the equation flat, large eta coarse
+            new = unknown + step
+        else:
+            # Too large an omega by far; this one is a lower bound, and within reach of Newton.
+            excess = -1.0 if total == 0.0 else 1.0
+            new = _balance(base, weight) - from_base if total == 0.0 else np.nan
+        if excess > 0.0:
+            low = unknown
+        else:
+            high = unknown
+        if not (low < new < high) or trial > 30:
+            new = low + 0.5 * (high - low)
+            if new in (low, high):
+                break
+        unknown = new
+    if not (abs(change) <= 1e-3 and abs(step) <= 1.0):
+        step = 0.0
+        change = 0.0
+    # First order in sigma: V' = V / (1 + V), exp' = exp.
+    one = z.dtype.type(1)
+    c = z.dtype.type(change)
+    inverse = z.dtype.type(1.0 / scale)
+    most = z.dtype.type(cap)
+    edge = z.dtype.type(cap * scale)
+    if eta > 0.0:
+        for j in range(z.shape[0]):
+            v = w[j] * (one - c / (one + w[j])) if w[j] < edge else edge
+            w[j] = min(v * inverse, most)
+    else:
+        for j in range(z.shape[0]):
+            w[j] = min(w[j] * (one - c) if w[j] < most else most, most)
+    return omega + step, ref + sigma + change
+
+
+@njit
 def entropic_step(z, top, eta, k, kind, count, start, x):
     """Solve the problem above for a = z + top, where z has maximum 0 (excluded entries: -inf).
 
@@ -181,10 +229,6 @@ def entropic_step(z, top, eta, k, kind, count, start, x):
     <a,x> - <x, log x> - (1-s) log(1-s), the loss itself if eta = 0. Destroys z.
     """
     m = z.shape[0]
-    # Below this the quadratic term is lost in rounding, and V(. + log eta)/eta with it.
-    if eta < 0.25 * np.finfo(z.dtype).eps:
-        eta = 0.0
-    scale = eta if eta > 0.0 else 1.0
     omega = start[0]
 
     if kind == ALPHA and count == k:
@@ -192,7 +236,8 @@ def entropic_step(z, top, eta, k, kind, count, start, x):
         for j in range(m):
             if z[j] > -np.inf:
                 total += np.float64(z[j])
-        omega = _solve_all_capped(top + total / k, eta, k)
+        # x_j = s/k for all k entries.
+        omega = _balance(top + total / k + math.log(k), eta * (1.0 + 1.0 / k))
         start[0] = omega
         s = sigmoid(omega)
         each = z.dtype.type(s / k)
@@ -203,14 +248,12 @@ def entropic_step(z, top, eta, k, kind, count, start, x):
 
     if kind != ALPHA or k == 1:
         cap = 1.0 / k if kind == BETA and k > 1 else np.inf
-        omega, sigma = _solve_omega(z, top, eta, 1, 0, 0.0, cap, omega, x)
+        omega, sigma = _solve_omega(z, 0.0, top, eta, 1, 0, 0.0, count, cap, omega, x)
         start[0] = omega
-        inverse = z.dtype.type(1.0 / scale)
         most = z.dtype.type(cap)
         s = 0.0
         value = 0.0
         for j in range(m):
-            x[j] = min(x[j] * inverse, most)
             s += np.float64(x[j])
             if x[j] == most:
                 value += cap * (np.float64(z[j]) - math.log(cap) - sigma)
@@ -228,12 +271,14 @@ def entropic_step(z, top, eta, k, kind, count, start, x):
         z[places[i]] = -np.inf
     sigma = 0.0
     for _ in range(4 * k + 4):
-        omega, sigma = _solve_omega(z, top, eta, k, u, capped, np.inf, omega, x)
+        omega, sigma = _solve_omega(
+            z, np.float64(values[u]), top, eta, k, u, capped, count - u, np.inf, omega, x
+        )
         # What an entry at the cap would have in z: free entries above it must be capped,
         # capped entries below it set free.
         s = sigmoid(omega)
         edge = eta * s / k - softplus(-omega) - math.log(k) + sigma
-        slack = 8.0 * np.finfo(z.dtype).eps * (1.0 + abs(edge))
+        slack = 8.0 * (np.finfo(z.dtype).eps + np.finfo(np.float64).eps * abs(edge))
         if u < k - 1 and np.float64(values[u]) > edge + slack:
             capped += np.float64(values[u])
             z[places[u]] = -np.inf
@@ -246,12 +291,10 @@ def entropic_step(z, top, eta, k, kind, count, start, x):
             break
     start[0] = omega
     start[1] = u
-    inverse = z.dtype.type(1.0 / scale)
     s = sigmoid(omega)
     each = s / k
     total = 0.0
     for j in range(m):
-        x[j] = x[j] * inverse
         total += np.float64(x[j])
     for i in range(u):
         x[places[i]] = z.dtype.type(each)

@@ -67,7 +67,7 @@ def solve_threshold(z, top, cap, radius, rho, equality, start):
         new = tau + excess / slope if slope > 0.0 else np.nan
         if not (low < new < high) or trial > 30:
             new = low + 0.5 * (high - low) if low > -np.inf else 2.0 * tau - radius
-            if new == low or new == high:
+            if new in (low, high):
                 break
         tau = new
     return tau
