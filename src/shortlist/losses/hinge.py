@@ -92,10 +92,10 @@ def _project(loss, f, y, eta, start, v, work):
     z = work[0]
     scale = eta + loss.gamma
     top = shifted_differences(f, y, scale, z) + 1.0 / scale
-    tau = solve_threshold(z, top, 1.0 / loss.k, 1.0, eta / scale, False, start[0])
-    start[0] = tau
+    ref, t = solve_threshold(z, top, 1.0 / loss.k, 1.0, eta / scale, False, start[0])
+    start[0] = ref + t
     if top > 0.0:
-        s = clip_into(z, tau, 1.0 / loss.k, 1.0, v)
+        s = clip_into(z, ref, t, 1.0 / loss.k, 1.0, v)
     else:
         v[:] = 0
         s = 0.0
@@ -108,9 +108,9 @@ def _project_alpha(loss, f, y, eta, start, v, work):
     z = work[0]
     scale = eta + loss.gamma
     top = shifted_differences(f, y, scale, z) + 1.0 / scale
-    tau, c = walk_cap(z, top, loss.k, 1.0, eta / scale, work[1])
+    ref, t, c = walk_cap(z, top, loss.k, 1.0, eta / scale, work[1])
     if c > 0.0:
-        s = fill_capped(z, tau, c, loss.k, 1.0, v)
+        s = fill_capped(z, ref, t, c, loss.k, 1.0, v)
     else:
         v[:] = 0
         s = 0.0
@@ -134,13 +134,17 @@ def _value_gradient_alpha(loss, f, y, v, work):
     return _smooth_value(work[0], top, v, s, loss.gamma, y)
 
 
+@njit(sums=True)
+def _sum_of_squares(v):
+    squares = 0.0
+    for j in range(v.shape[0]):
+        squares += np.float64(v[j]) * np.float64(v[j])
+    return squares
+
+
 @njit
 def _conjugate(loss, v, y):
-    squares = 0.0
-    if loss.gamma > 0.0:
-        for j in range(v.shape[0]):
-            if j != y:
-                squares += np.float64(v[j]) * np.float64(v[j])
+    squares = _sum_of_squares(v) - np.float64(v[y]) * np.float64(v[y])
     return 0.5 * loss.gamma * squares - sum_of_wrong(v, y)
 
 
@@ -171,6 +175,4 @@ def _violation_alpha(loss, v, y):
 
 
 register(BetaHinge, Kernels(_value_gradient_beta, _conjugate, _violation_beta, _dual_step_beta))
-register(
-    AlphaHinge, Kernels(_value_gradient_alpha, _conjugate, _violation_alpha, _dual_step_alpha)
-)
+register(AlphaHinge, Kernels(_value_gradient_alpha, _conjugate, _violation_alpha, _dual_step_alpha))

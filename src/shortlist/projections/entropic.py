@@ -38,7 +38,7 @@ from numpy.typing import ArrayLike, NDArray
 from shortlist._jit import njit
 from shortlist.projections.rows import check_k, check_nonnegative, check_variant, each_row
 from shortlist.projections.selection import largest
-from shortlist.projections.threshold import shift_to_maximum
+from shortlist.projections.threshold import less, shift_to_maximum, split
 from shortlist.special import V, exp
 
 SIMPLEX, ALPHA, BETA = 0, 1, 2
@@ -56,22 +56,15 @@ def sigmoid(t):
     return 1.0 / (1.0 + e) if t >= 0.0 else e / (1.0 + e)
 
 
-@njit(inline=True)
-def _less(z, high, low):
-    # z - (high + low), exact in z - high where the two are close. A sweep may reorder its sums,
-    # which would lose the small part to the large one; this kernel of its own may not.
-    return (z - high) - low
-
-
 @njit(sums=True)
-def _sweep(z, high, low, cap, w):
-    """w = min(V(z - high - low), cap); returns the sum of w and minus its derivative in low."""
+def _sweep(z, first, second, cap, w):
+    """w = min(V(z - first - second), cap); returns the sum of w and its slope, both positive."""
     one = z.dtype.type(1)
     most = z.dtype.type(cap)
     total = z.dtype.type(0)
     slope = z.dtype.type(0)
     for j in range(z.shape[0]):
-        v = V(_less(z[j], high, low))
+        v = V(less(z[j], first, second))
         d = v / (one + v)
         d = d if v < most else z.dtype.type(0)
         v = min(v, most)
@@ -82,13 +75,13 @@ def _sweep(z, high, low, cap, w):
 
 
 @njit(sums=True)
-def _sweep_exp(z, high, low, cap, w):
+def _sweep_exp(z, first, second, cap, w):
     """The same for eta = 0, where exp takes the place of V."""
     most = z.dtype.type(cap)
     total = z.dtype.type(0)
     slope = z.dtype.type(0)
     for j in range(z.shape[0]):
-        v = exp(_less(z[j], high, low))
+        v = exp(less(z[j], first, second))
         d = v if v < most else z.dtype.type(0)
         v = min(v, most)
         w[j] = v
@@ -170,9 +163,7 @@ def _solve_omega(z, ref, top, eta, k, u, capped, count, cap, omega, w):
         # Relative to ref; M = top + ref.
         sigma = minus_log_s - log_free + (pull * s + delta) / free_share
         d_sigma = (pull * s * rest + 1.0) / free_share - rest
-        shift = sigma - log_eta
-        first = z.dtype.type(ref + shift)
-        second = z.dtype.type((ref - np.float64(first)) + shift)
+        first, second = split(z, ref, sigma - log_eta)
         if eta > 0.0:
             total, slope = _sweep(z, first, second, cap * scale, w)
         else:

@@ -16,19 +16,62 @@ from shortlist._jit import njit
 from shortlist.projections.rows import check_nonnegative, check_positive, each_row
 
 
+@njit(inline=True)
+def split(z, ref, t):
+    """ref + t as the sum of two numbers in the precision of z."""
+    first = z.dtype.type(ref + t)
+    return first, z.dtype.type((ref - np.float64(first)) + t)
+
+
+@njit(inline=True)
+def less(z, first, second):
+    """z - (first + second), without rounding in z - first where the two are close."""
+    # Sweeps may reorder their sums, which would lose the small part to the large one; a kernel
+    # of its own may not.
+    return (z - first) - second
+
+
 @njit(sums=True)
-def clipped_sum(z, tau, cap):
-    """h(tau) and its slope's size, the number of entries strictly between 0 and the cap."""
+def clipped_sum(z, first, second, cap):
+    """h(tau) at tau = first + second, and how many entries are strictly between 0 and the cap."""
     zero = z.dtype.type(0)
-    t = z.dtype.type(tau)
     c = z.dtype.type(cap)
     total = zero
     inside = 0
     for j in range(z.shape[0]):
-        d = z[j] - t
+        d = less(z[j], first, second)
         total += min(max(d, zero), c)
         inside += np.int32(d > zero) & np.int32(d < c)
     return np.float64(total), inside
+
+
+@njit
+def _newton(z, ref, top, cap, radius, rho, equality, low, high, t):
+    """The root tau = ref + t, with t between ``low`` and ``high``; returns t."""
+    precision = 4.0 * np.finfo(z.dtype).eps
+    for trial in range(200):
+        first, second = split(z, ref, t)
+        total, inside = clipped_sum(z, first, second, cap)
+        slope = np.float64(inside)
+        target = radius
+        theta = t + (ref + top)
+        if not equality and theta < rho * radius:
+            target = theta / rho
+            slope += 1.0 / rho
+        excess = total - target
+        if excess > 0.0:
+            low = t
+        elif excess < 0.0:
+            high = t
+        if abs(excess) <= precision * target:
+            break
+        new = t + excess / slope if slope > 0.0 else np.nan
+        if not (low < new < high) or trial > 30:
+            new = low + 0.5 * (high - low)
+            if new in (low, high):
+                break
+        t = new
+    return t
 
 
 @njit
@@ -37,40 +80,33 @@ def solve_threshold(z, top, cap, radius, rho, equality, start):
 
     Shifting by the maximum keeps the digits of b - theta when b is huge. ``equality`` asks for
     <1,x> = radius instead (rho is then immaterial). ``start`` is a guess; any value will do.
+    Returns (ref, t) with tau = ref + t: where tau is far below the maximum, ref is an entry
+    close to it, for the same reason.
     """
     if equality:
-        low = -np.inf
-        tau = start if start < 0.0 else -radius
+        low = 0.0
+        for j in range(z.shape[0]):
+            if z[j] > -np.inf:
+                low = min(low, np.float64(z[j]))
+        low -= 2.0 * cap - 1e-12 * low  # there all stand at the cap, rounding or not
     else:
         if not top > 0.0:
-            return 0.0
+            return 0.0, 0.0
         low = -top  # theta >= 0
-        if rho == 0.0 and clipped_sum(z, low, cap)[0] <= radius:
-            return low  # the bound on the sum is slack
-        tau = max(start, low) if start < 0.0 else max(-radius, low)
-    high = 0.0
-    precision = 4.0 * np.finfo(z.dtype).eps
-    for trial in range(200):
-        total, inside = clipped_sum(z, tau, cap)
-        slope = np.float64(inside)
-        target = radius
-        if not equality and tau + top < rho * radius:
-            target = (tau + top) / rho
-            slope += 1.0 / rho
-        excess = total - target
-        if excess > 0.0:
-            low = tau
-        elif excess < 0.0:
-            high = tau
-        if abs(excess) <= precision * target:
-            break
-        new = tau + excess / slope if slope > 0.0 else np.nan
-        if not (low < new < high) or trial > 30:
-            new = low + 0.5 * (high - low) if low > -np.inf else 2.0 * tau - radius
-            if new in (low, high):
-                break
-        tau = new
-    return tau
+        if rho == 0.0:
+            first, second = split(z, 0.0, low)
+            if clipped_sum(z, first, second, cap)[0] <= radius:
+                return 0.0, low  # the bound on the sum is slack
+    tau = max(start if start < 0.0 else -radius, low)
+    tau = _newton(z, 0.0, top, cap, radius, rho, equality, low, 0.0, tau)
+    if tau > -8.0 * radius:
+        return 0.0, tau
+    ref = 0.0
+    for j in range(z.shape[0]):
+        x = np.float64(z[j])
+        if abs(x - tau) < abs(ref - tau):
+            ref = x
+    return ref, _newton(z, ref, top, cap, radius, rho, equality, low - ref, -ref, tau - ref)
 
 
 @njit
@@ -84,15 +120,15 @@ def shift_to_maximum(b, z):
     return np.float64(top)
 
 
-@njit
-def clip_into(z, tau, cap, radius, x):
-    """x = clip(z - tau, 0, cap), its sum brought to at most ``radius`` if rounding went over."""
+@njit(sums=True)
+def clip_into(z, ref, t, cap, radius, x):
+    """x = clip(z - ref - t, 0, cap), its sum at most ``radius`` even after rounding."""
     zero = z.dtype.type(0)
-    t = z.dtype.type(tau)
+    first, second = split(z, ref, t)
     c = z.dtype.type(cap)
     total = 0.0
     for j in range(z.shape[0]):
-        x[j] = min(max(z[j] - t, zero), c)
+        x[j] = min(max(less(z[j], first, second), zero), c)
         total += np.float64(x[j])
     if total > radius:
         factor = z.dtype.type(radius / total)
@@ -110,8 +146,8 @@ def _project_rows(b, cap, radius, rho, equality, x):
         if not equality and not top > 0.0:
             x[i, :] = 0
             continue
-        tau = solve_threshold(z, top, cap, radius, rho, equality, 1.0)
-        total = clip_into(z, tau, cap, radius, x[i])
+        ref, t = solve_threshold(z, top, cap, radius, rho, equality, 1.0)
+        total = clip_into(z, ref, t, cap, radius, x[i])
         if equality and total > 0.0:
             factor = b.dtype.type(radius / total)
             for j in range(b.shape[1]):

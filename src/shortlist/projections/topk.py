@@ -35,19 +35,22 @@ from shortlist.projections.threshold import (
 
 @njit
 def walk_cap(z, top, k, radius, rho, heap):
-    """Find (tau, c) for b = z + top, where z has maximum 0 (excluded entries: -inf).
+    """Find (ref, t, c) for b = z + top, where z has maximum 0 (excluded entries: -inf).
 
-    tau = theta - top. ``heap`` is scratch of the size of z. At least k entries must be finite.
+    ref + t = theta - top, ref the k-th largest entry of z, which lies between theta and
+    theta + c: relative to it all entries between the two keep their digits. ``heap`` is scratch
+    of the size of z. At least k entries must be finite.
     """
-    # At the solution the k-th largest entry has z - tau <= c <= radius/k, so nothing that much
-    # lower can be positive; twice that leaves room for rounding.
     largest(z, k, heap, np.empty(k, np.int32))
-    # (nextafter: where entries are so large that the difference is lost in rounding)
     kth = heap[k - 1]
-    floor = min(kth - z.dtype.type(2.0 * radius / k), np.nextafter(kth, z.dtype.type(-np.inf)))
+    ref = np.float64(kth)
+    top = top + ref
+    # c is at most radius/k, so nothing that much below the k-th largest can be positive; twice
+    # that leaves room for rounding.
+    floor = z.dtype.type(-2.0 * radius / k)
     count = 0
     for j in range(z.shape[0]):
-        x = z[j]
+        x = z[j] - kth
         if x >= floor and x > -np.inf:
             heap[count] = x
             count += 1
@@ -57,7 +60,7 @@ def walk_cap(z, top, k, radius, rho, heap):
         pop_largest(heap, count - i)
         capped_sum += np.float64(heap[count - 1 - i])
     if not top + capped_sum / k > 0.0:
-        return 0.0, 0.0
+        return ref, 0.0, 0.0
 
     most = radius / k
     popped = k
@@ -71,7 +74,7 @@ def walk_cap(z, top, k, radius, rho, heap):
     if c <= gap:
         # The k largest stand at the cap and nothing else is positive: any threshold between
         # the next entry and the cap's lower edge describes the same x; the lowest is the safest.
-        return np.float64(floor) if gap == np.inf else np.float64(heap[count - 1 - k]), c
+        return ref, np.float64(floor) if gap == np.inf else np.float64(heap[count - 1 - k]), c
 
     u = k - 1  # entries at the cap: the u largest
     end = k + 1  # entries above zero: the `end` largest
@@ -94,7 +97,7 @@ def walk_cap(z, top, k, radius, rho, heap):
         if u > 0:
             leaves = (np.float64(heap[count - u]) * free - free_sum) / (end - k)
         if c <= min(enters, leaves):
-            return (free_sum - below * c) / free, c
+            return ref, (free_sum - below * c) / free, c
         if enters <= leaves:
             free_sum += np.float64(heap[count - 1 - end])
             end += 1
@@ -105,9 +108,9 @@ def walk_cap(z, top, k, radius, rho, heap):
 
 
 @njit
-def fill_capped(z, tau, c, k, radius, x):
-    """x = clip(z - tau, 0, c), made feasible to rounding; returns its sum."""
-    total = clip_into(z, tau, c, radius, x)
+def fill_capped(z, ref, t, c, k, radius, x):
+    """x = clip(z - ref - t, 0, c), made feasible to rounding; returns its sum."""
+    total = clip_into(z, ref, t, c, radius, x)
     # Rounding can leave entries above s/k. Cutting them lowers s: repeat until it settles, which
     # takes one round unless entries are so large that their differences are mostly rounding.
     slack = 1.0 + 2.0 * np.finfo(z.dtype).eps
@@ -138,8 +141,8 @@ def _project_topk_rows(b, k, radius, rho, x):
             bound = 1e-300
             for j in range(m):
                 bound += k * max(0.0, np.float64(b[i, j]))
-        tau, c = walk_cap(z, top, k, bound, rho, heap)
-        fill_capped(z, tau, c, k, bound, x[i])
+        ref, t, c = walk_cap(z, top, k, bound, rho, heap)
+        fill_capped(z, ref, t, c, k, bound, x[i])
 
 
 def project_topk_simplex(
@@ -169,4 +172,3 @@ def project_topk_cone(a: ArrayLike, k: int, rho: float = 0.0) -> NDArray:
     rho = check_nonnegative("rho", rho)
     k = check_k(k, np.shape(a)[-1] if np.ndim(a) else 1, "the number of entries")
     return each_row(a, lambda b, x: _project_topk_rows(b, k, np.inf, rho, x))
-
