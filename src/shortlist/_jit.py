@@ -32,6 +32,8 @@ KEPT_CACHES = 4
 # reordering is allowed only where a kernel asks for it.
 _CAREFUL = {"contract"}
 _REORDERED = {"contract", "reassoc", "nsz", "arcp"}
+# A maximum is vectorised only if no entry can be NaN.
+_MAXIMA = {"nnan", "nsz"}
 _OPTIONS = {"nogil": True, "error_model": "numpy"}
 
 
@@ -130,15 +132,22 @@ class _KernelCache(FunctionCache):
             self.disable()
 
 
-def njit(function: Callable | None = None, *, sums: bool = False, inline: bool = False) -> Any:
+def njit(
+    function: Callable | None = None,
+    *,
+    sums: bool = False,
+    maxima: bool = False,
+    inline: bool = False,
+) -> Any:
     """Compile a kernel (lazily, per argument types).
 
-    ``sums`` lets the compiler reorder its sums; ``inline`` puts it into its callers whatever its
-    size, as the scalar functions need whose callers are loops to be vectorised.
+    ``sums`` lets the compiler reorder its sums, ``maxima`` its maxima (of numbers that are not
+    NaN); ``inline`` puts it into its callers whatever its size, as the scalar functions need
+    whose callers are loops to be vectorised.
     """
     if function is None:
-        return lambda f: njit(f, sums=sums, inline=inline)
-    math = _REORDERED if sums else _CAREFUL
+        return lambda f: njit(f, sums=sums, maxima=maxima, inline=inline)
+    math = _REORDERED if sums else _MAXIMA if maxima else _CAREFUL
     kernel = numba.njit(fastmath=math, forceinline=inline, **_OPTIONS)(function)
     if cache_directory() is not None and PACKAGE.as_posix() in function.__code__.co_filename and hasattr(kernel, "py_func"):
         kernel._cache = _KernelCache(kernel.py_func)

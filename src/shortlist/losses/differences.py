@@ -8,15 +8,15 @@ import numpy as np
 from shortlist._jit import njit
 
 
-@njit
+@njit(maxima=True)
 def largest_wrong(f, y):
     """max of f_j over j != y."""
-    top = -np.inf
+    top = f.dtype.type(-np.inf)
     for j in range(y):
-        top = max(top, np.float64(f[j]))
+        top = max(top, f[j])
     for j in range(y + 1, f.shape[0]):
-        top = max(top, np.float64(f[j]))
-    return f.dtype.type(top)
+        top = max(top, f[j])
+    return top
 
 
 @njit
@@ -40,12 +40,13 @@ def close_at_label(v, y, s):
     v[y] = v.dtype.type(-s)
 
 
-@njit
+@njit(sums=True)
 def sum_of_wrong(v, y):
     s = 0.0
-    for j in range(v.shape[0]):
-        if j != y:
-            s += np.float64(v[j])
+    for j in range(y):
+        s += np.float64(v[j])
+    for j in range(y + 1, v.shape[0]):
+        s += np.float64(v[j])
     return s
 
 

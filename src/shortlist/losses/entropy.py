@@ -72,9 +72,7 @@ def _value_gradient_softmax(loss, f, y, v, work):
 def _value_gradient_topk(loss, f, y, v, work):
     top = shifted_differences(f, y, 1.0, work[0])
     start = np.zeros(2)
-    value, s = entropic_step(
-        work[0], top, 0.0, loss.k, loss.kind, f.shape[0] - 1, start, v
-    )
+    value, s = entropic_step(work[0], top, 0.0, loss.k, loss.kind, f.shape[0] - 1, start, v)
     close_at_label(v, y, s)
     return value
 
@@ -126,6 +124,4 @@ register(
     Softmax,
     Kernels(_value_gradient_softmax, _conjugate, _violation_softmax, _dual_step_softmax),
 )
-register(
-    TopKEntropy, Kernels(_value_gradient_topk, _conjugate, _violation_topk, _dual_step_topk)
-)
+register(TopKEntropy, Kernels(_value_gradient_topk, _conjugate, _violation_topk, _dual_step_topk))

@@ -167,7 +167,9 @@ def get(name: str, *, k: int = 1, variant: str = "alpha", smoothing: float = 1.0
     smoothing : gamma > 0 of the smoothed hinges (0 gives the hinge itself); others ignore it.
     """
     if not isinstance(name, str):
-        raise TypeError(f"the loss must be given by name, one of {', '.join(names())}; got {name!r}")
+        raise TypeError(
+            f"the loss must be given by name, one of {', '.join(names())}; got {name!r}"
+        )
     if name not in ENTRIES and name not in ALIASES:
         raise ValueError(f"unknown loss {name!r}; choose one of {', '.join(names())}")
     if not isinstance(k, Integral) or isinstance(k, bool):

@@ -7,8 +7,9 @@ from shortlist.solvers.run import Run
 
 # Of the estimated gap, the share that is expected to be left at the end of the epoch.
 FIRST_TRUST = 0.5
-# How many examples are asked for their share of the gap in each epoch.
-SAMPLED = 2000
+# One visit in so many asks for the example's share of the gap. A few hard examples can hold most of
+# it, so the sample must not be small; asking costs up to as much as the visit itself.
+ASK_EVERY = 8
 
 
 def ascend(run: Run, random: np.random.Generator, patience: float = np.inf) -> str:
@@ -19,9 +20,9 @@ def ascend(run: Run, random: np.random.Generator, patience: float = np.inf) -> s
     """
     problem = run.problem
     active = np.flatnonzero(problem.costs.cost > 0)
-    every = max(1, active.size // SAMPLED)
+    every = min(max(active.size // 1000, 1), ASK_EVERY)
     trust = FIRST_TRUST
-    next_check = run.epochs + 1
+    earliest = next_check = run.epochs + 1
     primal = np.inf
     while run.epochs < run.max_epochs:
         order = random.permutation(active)
@@ -29,7 +30,9 @@ def ascend(run: Run, random: np.random.Generator, patience: float = np.inf) -> s
         for shares in problem.rows.epoch(problem.loss.spec, order, run.state, problem.costs, every):
             estimate += shares * every
         run.epochs += 1
-        due = trust * estimate <= run.tol * primal or run.epochs >= next_check
+        due = run.epochs >= next_check or (
+            trust * estimate <= 0.9 * run.tol * primal and run.epochs >= earliest
+        )
         if due or run.epochs >= run.max_epochs:
             found = run.evaluate()
             if found.relative_gap <= run.tol and run.certify().relative_gap <= run.tol:
@@ -41,7 +44,8 @@ def ascend(run: Run, random: np.random.Generator, patience: float = np.inf) -> s
             if _epochs_to_go(run.history, run.tol) > patience:
                 return "slow"
             primal = found.primal
-            trust = min(max(found.gap / estimate, 0.01), 2.0) if estimate > 0 else FIRST_TRUST
+            trust = min(max(found.gap / estimate, 0.01), 10.0) if estimate > 0 else FIRST_TRUST
+            earliest = 1.1 * run.epochs
             next_check = 2 * run.epochs
         run.tell(run.state.weights)
     run.certify()

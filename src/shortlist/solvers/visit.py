@@ -6,7 +6,7 @@ With scores s = W'x_i, cost C_i, kappa = |x_i|^2, eta = C_i kappa and the dual v
 
 and W changes by x_i delta', delta = C_i (old v_i - new v_i). The example's share of the duality
 gap before the visit is C_i [L(s) + L*(v_i) - <s, v_i>]; it is summed over every ``every``-th
-example as a cheap estimate of the gap, which only decides when to compute the gap itself.
+visit as a cheap estimate of the gap, which only decides when to compute the gap itself.
 """
 
 import numpy as np
@@ -78,7 +78,7 @@ def visit_block(
         s = scores[b]
         _add_earlier(s, gram[b], deltas, b, nonzeros, counts)
         total += _visit(
-            loss, s, y[i], cost[i], kappa[i], duals[i], starts[i], i % every == 0, deltas[b], work
+            loss, s, y[i], cost[i], kappa[i], duals[i], starts[i], b % every == 0, deltas[b], work
         )
         # List the nonzero changes while they are few: hinge losses touch a handful of classes.
         count = 0
@@ -104,7 +104,7 @@ def visit_dense(loss, x, order, w, bias, y, cost, kappa, duals, starts, every):
     work = np.empty((2, m), w.dtype)
     constant = w.dtype.type(bias)
     total = 0.0
-    for i in order:
+    for visit, i in enumerate(order):
         row = x[i]
         for j in range(m):
             s[j] = constant * w[d, j]
@@ -119,7 +119,7 @@ def visit_dense(loss, x, order, w, bias, y, cost, kappa, duals, starts, every):
                 s[j] += row[c] * w[c, j]
             c += 1
         total += _visit(
-            loss, s, y[i], cost[i], kappa[i], duals[i], starts[i], i % every == 0, delta, work
+            loss, s, y[i], cost[i], kappa[i], duals[i], starts[i], visit % every == 0, delta, work
         )
         changed = False
         for j in range(m):
@@ -147,7 +147,7 @@ def visit_sparse(
     work = np.empty((2, m), w.dtype)
     constant = w.dtype.type(bias)
     total = 0.0
-    for i in order:
+    for visit, i in enumerate(order):
         for j in range(m):
             s[j] = constant * w[d, j]
         for t in range(pointers[i], pointers[i + 1]):
@@ -156,7 +156,7 @@ def visit_sparse(
             for j in range(m):
                 s[j] += x * w[c, j]
         total += _visit(
-            loss, s, y[i], cost[i], kappa[i], duals[i], starts[i], i % every == 0, delta, work
+            loss, s, y[i], cost[i], kappa[i], duals[i], starts[i], visit % every == 0, delta, work
         )
         changed = False
         for j in range(m):
