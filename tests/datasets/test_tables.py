@@ -223,6 +223,21 @@ def test_bad_parquet(parquet, columns, problem):
     assert str(caught.value).startswith(str(path))
 
 
+def test_auto_takes_no_label_where_all_columns_are_the_features(tmp_path, parquet):
+    features = "a,b,c\n0.5,-1,3\n2,.25,1e-3\n7,8,9\n"
+    for text in (features, features.partition("\n")[2]):
+        path = write(tmp_path, text)
+        bare = read_dataset(path, n_features=3)
+        assert bare.y is None
+        assert bare.X.tolist() == X
+    with pytest.raises(DataError, match="has 2 features where 3 are expected"):
+        read_dataset(write(tmp_path, "a,y,c\n1,2,3\n"), n_features=3)  # y is a label by its name
+    wide = parquet(embedding=[[1.0, 2.0], [3.0, 4.0]], extra=[5.0, 6.0])
+    assert read_dataset(wide, n_features=3).X.tolist() == [[1, 2, 5], [3, 4, 6]]
+    assert read_dataset(wide, n_features=3).y is None
+    assert read_dataset(wide, n_features=2).y.tolist() == [5, 6]
+
+
 def test_parquet_cut_short(parquet):
     path = parquet(a=[1.0, 2.0], y=[1, 2])
     whole = path.read_bytes()

@@ -38,7 +38,8 @@ def read_csv(
     path : path-like
     label : int, str or None
         The labels' column, by number (negative counts from the end) or name; None: there are no
-        labels. "auto" takes the column named label, target, class or y, otherwise the last one.
+        labels. "auto" takes the column named label, target, class or y, otherwise the last one;
+        but no column if without one there are just ``n_features``.
     header : bool or "auto"
         Whether the first line names the columns. "auto": it does if none of it is a number.
     delimiter : str or None
@@ -88,6 +89,8 @@ def _parse_csv(
     names = first if _is_header(first, label, header, name, first_line) else None
     width = len(first)
     column = _label_column(label, names, width, name)
+    if label == "auto" and not _names_label(names) and width == n_features:
+        column = None
     if n_features is not None and width - (column is not None) != n_features:
         message = f"has {width - (column is not None)} features where {n_features} are expected"
         raise DataError(message, path=name, line=first_line)
@@ -131,6 +134,10 @@ def _float_or_none(cell: str) -> float | None:
         return None
 
 
+def _names_label(names: Sequence[str] | None) -> bool:
+    return any(name.lower() in _LABEL_NAMES for name in names or ())
+
+
 def _is_header(
     first: list[str], label: int | str | None, header: bool | str, name: str, line: int
 ) -> bool:
@@ -138,7 +145,7 @@ def _is_header(
         return bool(header)
     if isinstance(label, str) and label != "auto":
         return True  # a column is asked for by its name
-    if any(cell.lower() in _LABEL_NAMES for cell in first):
+    if _names_label(first):
         return True
     # The label may be a word in a line of data; the features may not.
     column = _label_column(label, None, len(first), name)
@@ -251,6 +258,8 @@ def read_parquet(
         raise DataError(f"is not a complete Parquet file ({error})", path=name) from None
     names = list(table.column_names)
     column = _label_column(label, names, len(names), name)
+    if label == "auto" and not _names_label(names) and _values_per_row(table) == n_features:
+        column = None
     blocks, feature_names = [], []
     for i, column_name in enumerate(names):
         if i == column:
@@ -279,6 +288,13 @@ def read_parquet(
             y = y.astype(str)
         y = check_labels(y, X.shape[0], name)
     return LabeledData(X, y, tuple(feature_names), source=name)
+
+
+def _values_per_row(table: Any) -> int:
+    """The number of values in the first row, each entry of a list counting for one."""
+    first = table.slice(0, 1).to_pylist()
+    values = first[0].values() if first else ()
+    return sum(len(value) if isinstance(value, list) else 1 for value in values)
 
 
 def _refuse_nulls(column: Any, column_name: str, path: str) -> None:
