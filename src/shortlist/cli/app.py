@@ -1,0 +1,65 @@
+"""The commands and their help; everything heavy is imported by a command when it runs."""
+
+import inspect
+from collections.abc import Callable
+from typing import Annotated
+
+import typer
+
+from shortlist.cli.evaluate import evaluate
+from shortlist.cli.info import info
+from shortlist.cli.predict import predict
+from shortlist.cli.train import train
+from shortlist.cli.unfold import unfold
+
+MODELS = "Models"
+STUDIES = "Studies"
+
+app = typer.Typer(
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    no_args_is_help=True,
+    rich_markup_mode="rich",
+    context_settings={"help_option_names": ["-h", "--help"]},
+    epilog="Exit codes: 0 done (a warning tells if training has not converged), 1 out of memory or "
+    "disk, or a package is missing, 2 wrong usage or bad data, 130 interrupted. Errors are one "
+    "line on standard error; with SHORTLIST_DEBUG=1 in the environment they come with a traceback.",
+)
+
+
+def _add(panel: str, *commands: Callable[..., None]) -> None:
+    for command in commands:
+        text = _flowing(inspect.getdoc(command) or "")
+        app.command(help=text, rich_help_panel=panel)(unfold(command))
+
+
+def _flowing(docstring: str) -> str:
+    """Paragraphs as single lines, to be broken at the terminal's width; examples as they are."""
+    paragraphs = docstring.split("\n\n")
+    return "\n\n".join(p if "\n  " in p else " ".join(p.split()) for p in paragraphs)
+
+
+_add(MODELS, train, predict, evaluate, info)
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        from shortlist import __version__
+
+        typer.echo(f"shortlist {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def shortlist(
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version", callback=_show_version, is_eager=True, help="Print the version and exit."
+        ),
+    ] = False,
+) -> None:
+    """Classifiers whose shortlist of k labels contains the right one.
+
+    Train with a top-k loss, predict shortlists, measure top-k accuracy.
+    """

@@ -1,0 +1,186 @@
+"""``shortlist evaluate``: how often the shortlist holds the label."""
+
+from typing import Annotated, Any
+
+from typer import Option
+
+from shortlist.cli.options import (
+    OUTPUT,
+    DataArgument,
+    ModelArgument,
+    ReadingOptions,
+    Ties,
+    parse_numbers,
+)
+
+ACCURACY = "Accuracy"
+_NOTICEABLE = 0.01  # ties that decide more than this share of the examples are worth a warning
+
+
+def evaluate(
+    *,
+    model: ModelArgument,
+    data: DataArgument,
+    ks: Annotated[
+        str | None,
+        Option(
+            "--ks",
+            metavar="1,3,5",
+            rich_help_panel=ACCURACY,
+            show_default=False,
+            help="The lengths of the shortlist to report. Without it: 1 to 10, and the model's k.",
+        ),
+    ] = None,
+    k: Annotated[
+        int | None,
+        Option(
+            "-k",
+            "--k",
+            metavar="K",
+            rich_help_panel=ACCURACY,
+            show_default=False,
+            help="The length for the table of classes. Without it, the model's.",
+        ),
+    ] = None,
+    classes: Annotated[
+        int,
+        Option(
+            "--classes",
+            metavar="N",
+            rich_help_panel=ACCURACY,
+            help="Show the N classes with the lowest top-k accuracy; 0: none, -1: all.",
+        ),
+    ] = 10,
+    ties: Annotated[
+        Ties,
+        Option(
+            metavar="POLICY",
+            rich_help_panel=ACCURACY,
+            help="Labels with equal scores at the end of the shortlist count as right "
+            "(optimistic, as in the paper), wrong (pessimistic), or are drawn by lot (expected).",
+        ),
+    ] = Ties.optimistic,
+    reading: ReadingOptions,
+    as_json: Annotated[
+        bool,
+        Option("--json", rich_help_panel=OUTPUT, help="Print JSON: every k and every class."),
+    ] = False,
+) -> None:
+    """Measure top-k accuracy on labelled data: for every k, and class by class.
+
+    Top-k accuracy is the share of examples whose label is among the k with the largest scores.
+
+    Examples:
+      shortlist evaluate letter.model letter
+      shortlist evaluate model test.svm --ks 1,5,10 --classes 20
+    """
+    from shortlist.cli.data import describe_data
+    from shortlist.cli.models import load_model, read_for
+    from shortlist.cli.output import print_json, print_line
+    from shortlist.cli.ranking import rank_labels
+
+    trained = load_model(model)
+    most = len(trained.classes_)
+    lengths = _lengths(ks, int(trained.k), most)
+    listed = int(trained.k) if k is None else k
+    if not 1 <= listed <= most:
+        raise ValueError(f"--k must be from 1 to {most}, the model's number of classes; got {k}")
+    examples = read_for(trained, data, reading, labelled=True)
+    ranking = rank_labels(trained, examples, ties.value)
+    _warn(ranking, lengths)
+    reports = ranking.per_class(listed)
+    if as_json:
+        print_json(_as_json(model, data, ranking, reports, listed))
+        return
+    print_line(describe_data(examples))
+    _print_curve(ranking, lengths)
+    if classes != 0:
+        _print_classes(reports, listed, classes, _names(trained, examples))
+
+
+def _lengths(text: str | None, own: int, most: int) -> list[int]:
+    if text is None:
+        return sorted({*range(1, min(10, most) + 1), own})
+    lengths = parse_numbers(text, "--ks", int)
+    for length in lengths:
+        if not 1 <= length <= most:
+            raise ValueError(
+                f"--ks must be from 1 to {most}, the model's number of classes; got {length}"
+            )
+    return sorted(set(lengths))
+
+
+def _warn(ranking: Any, lengths: list[int]) -> None:
+    import warnings
+
+    if ranking.unknown:
+        warnings.warn(
+            f"{ranking.unknown} of {len(ranking.labels)} examples have labels that the model does "
+            "not know; they count as errors",
+            stacklevel=2,
+        )
+    k = max(lengths, key=ranking.decided_by_ties)
+    share = ranking.decided_by_ties(k)
+    if ranking.ties == "optimistic" and share > _NOTICEABLE:
+        warnings.warn(
+            f"ties decide {share:.1%} of the examples at k={k}, all in favour; --ties expected "
+            "gives a figure that ties cannot inflate",
+            stacklevel=2,
+        )
+
+
+def _as_json(
+    model: str, data: str, ranking: Any, reports: list[Any], listed: int
+) -> dict[str, Any]:
+    from dataclasses import asdict
+
+    return {
+        "model": model,
+        "data": data,
+        "n_samples": len(ranking.labels),
+        "n_unknown_labels": ranking.unknown,
+        "ties": ranking.ties,
+        "accuracy": [ranking.accuracy(k) for k in range(1, len(ranking.classes) + 1)],
+        "k": listed,
+        "classes": [asdict(report) for report in reports],
+    }
+
+
+def _print_curve(ranking: Any, lengths: list[int]) -> None:
+    from shortlist.cli.output import percent, print_table
+
+    rows = []
+    for k in lengths:
+        share = ranking.accuracy(k)
+        missed = round((1 - share) * len(ranking.labels), 1)
+        rows.append([str(k), percent(share), percent(1 - share), f"{missed:g}"])
+    columns = ["k", "accuracy %", "error %", "missed"]
+    print_table("Top-k accuracy", columns, rows, text_columns=())
+
+
+def _print_classes(reports: list[Any], k: int, wanted: int, names: dict[Any, str]) -> None:
+    from shortlist.cli.output import percent, print_table
+
+    ordered = sorted(reports, key=lambda r: (r.topk, r.top1))
+    shown = ordered if wanted < 0 else ordered[:wanted]
+    rows = []
+    for report in shown:
+        mistaken = "-"
+        if report.mistakes:
+            mistaken = f"{names.get(report.mistaken_for, report.mistaken_for)} ({report.mistakes})"
+        accuracies = [percent(report.top1)] + ([percent(report.topk)] if k > 1 else [])
+        label = str(names.get(report.label, report.label))
+        rows.append([label, str(report.n_samples), *accuracies, mistaken])
+    title = "All classes" if len(shown) == len(reports) else f"The {len(shown)} hardest classes"
+    columns = ["label", "examples", "top-1 %"] + ([f"top-{k} %"] if k > 1 else [])
+    columns.append("most often mistaken for")
+    print_table(title, columns, rows, text_columns=(0, len(columns) - 1))
+
+
+def _names(model: Any, examples: Any) -> dict[Any, str]:
+    """Names of the classes for people, where the data has one for each of the model's."""
+    names = examples.target_names
+    if names is None or len(names) != len(model.classes_):
+        return {}
+    labels = model.classes_.tolist()
+    return {label: f"{label} ({name})" for label, name in zip(labels, names, strict=True)}

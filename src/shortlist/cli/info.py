@@ -1,0 +1,123 @@
+"""``shortlist info``: what a model file holds, or what this installation is."""
+
+from typing import Annotated, Any
+
+from typer import Argument, Option
+
+from shortlist.cli.options import OUTPUT
+
+# Parts of a description that have a section of their own, or say the same as another.
+_KNOWN = ("params", "result", "n_iter")
+
+
+def info(
+    model: Annotated[
+        str | None,
+        Argument(
+            metavar="[MODEL]",
+            show_default=False,
+            help="A model file. Without it: versions of Shortlist and of what it uses.",
+        ),
+    ] = None,
+    as_json: Annotated[bool, Option("--json", rich_help_panel=OUTPUT, help="Print JSON.")] = False,
+) -> None:
+    """Show what a model file holds: parameters, classes and the record of its training.
+
+    Only the description is read, not the weights, so this is quick whatever the model's size.
+    """
+    from shortlist.cli.output import print_json
+
+    facts = _installation() if model is None else _facts(model)
+    if as_json:
+        print_json(facts)
+        return
+    if model is None:
+        _print_pairs({"": facts})
+        return
+    _print_pairs(_sections(facts))
+
+
+def _facts(path: str) -> dict[str, Any]:
+    import os
+    from dataclasses import asdict
+
+    from shortlist.persistence import describe
+
+    facts = asdict(describe(path))
+    facts["bytes"] = os.path.getsize(path)
+    return facts
+
+
+def _sections(facts: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    """The same for people: without what is only there to make the estimator again."""
+    from shortlist.cli.output import size_of
+
+    meta = {name: _brief(value) for name, value in facts["meta"].items() if name not in _KNOWN}
+    parameters = facts["meta"].get("params", {})
+    record = dict(facts["meta"].get("result") or {})
+    if "history" in record:
+        record["history"] = f"{len(record['history'])} evaluations"
+    arrays = {
+        name: f"{kind} {' x '.join(map(str, shape))}"
+        for name, (kind, shape) in facts["arrays"].items()
+    }
+    file = {
+        "file": facts["path"],
+        "size": size_of(facts["path"]),
+        "class": facts["estimator"],
+        "written by": f"Shortlist {facts['shortlist_version']}",
+    }
+    return {
+        "": file,
+        "Parameters": parameters,
+        "Fitted": meta,
+        "Training": record,
+        "Arrays": arrays,
+    }
+
+
+def _brief(value: Any) -> Any:
+    """The beginning of a long list."""
+    if hasattr(value, "tolist"):
+        value = value.tolist()
+    if isinstance(value, list | tuple):
+        shown = ", ".join(map(str, value[:4]))
+        return shown if len(value) <= 4 else f"{shown}, ... ({len(value)})"
+    return value
+
+
+def _print_pairs(sections: dict[str, dict[str, Any]]) -> None:
+    from shortlist.cli.output import number, print_line
+
+    width = max(len(name) for pairs in sections.values() for name in pairs)
+    for title, pairs in sections.items():
+        if not pairs:
+            continue
+        if title:
+            print_line(f"\n{title}")
+        for name, value in pairs.items():
+            shown = number(value) if isinstance(value, float) else str(value)
+            print_line(f"  {name:<{width}}  {shown}")
+
+
+def _installation() -> dict[str, Any]:
+    import os
+    import platform
+    from importlib.metadata import PackageNotFoundError, version
+
+    import shortlist
+
+    facts: dict[str, Any] = {
+        "shortlist": shortlist.__version__,
+        "folder": os.path.dirname(shortlist.__file__),
+        "python": platform.python_version(),
+        "system": platform.platform(),
+        "cpus": os.cpu_count(),
+    }
+    used = ["numpy", "scipy", "scikit-learn", "numba", "safetensors", "typer", "rich"]
+    for package in [*used, "torch", "matplotlib", "pandas", "pyarrow", "ray"]:
+        try:
+            facts[package] = version(package)
+        except PackageNotFoundError:
+            facts[package] = None if package in used else "not installed (optional)"
+    return facts

@@ -1,0 +1,382 @@
+"""The options that several commands share, in groups as ``--help`` shows them."""
+
+import math
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Annotated, Any
+
+from typer import Argument, Option
+
+MODEL = "The model"
+TRAINING = "Training"
+READING = "Reading DATA"
+OUTPUT = "Output"
+
+
+class LossName(StrEnum):
+    """The names that ``shortlist.losses.get`` knows, which are not imported for ``--help``."""
+
+    entropy = "entropy"
+    softmax = "softmax"
+    smooth_hinge = "smooth_hinge"
+    hinge = "hinge"
+    truncated_entropy = "truncated_entropy"
+    ova_logistic = "ova_logistic"
+    ova_smooth_hinge = "ova_smooth_hinge"
+    ova_hinge = "ova_hinge"
+
+
+class Variant(StrEnum):
+    alpha = "alpha"
+    beta = "beta"
+
+
+class Precision(StrEnum):
+    float32 = "float32"
+    float64 = "float64"
+
+
+class Format(StrEnum):
+    """The formats of ``shortlist.datasets.read_dataset``."""
+
+    libsvm = "libsvm"
+    csv = "csv"
+    parquet = "parquet"
+    npy = "npy"
+    npz = "npz"
+    mat = "mat"
+
+
+class Split(StrEnum):
+    train = "train"
+    val = "val"
+    test = "test"
+
+
+class LabelType(StrEnum):
+    auto = "auto"
+    int = "int"
+    str = "str"
+
+
+class IndexBase(StrEnum):
+    auto = "auto"
+    zero = "0"
+    one = "1"
+
+
+class Ties(StrEnum):
+    optimistic = "optimistic"
+    pessimistic = "pessimistic"
+    expected = "expected"
+
+
+DataArgument = Annotated[
+    str,
+    Argument(
+        metavar="DATA",
+        show_default=False,
+        help="LibSVM text, .csv, .tsv (each also as .gz, .bz2 or .xz), .parquet, .npy, .npz or "
+        ".mat; - reads standard input; or a data set by name: letter (comes with Shortlist), "
+        "news20, aloi, sector (downloaded once).",
+    ),
+]
+ModelArgument = Annotated[
+    str,
+    Argument(metavar="MODEL", show_default=False, help="A model that train or cv has saved."),
+]
+
+
+@dataclass(frozen=True)
+class LossOptions:
+    """Which loss."""
+
+    loss: Annotated[
+        LossName,
+        Option(
+            "--loss",
+            metavar="LOSS",
+            rich_help_panel=MODEL,
+            help="What to minimise: entropy (softmax regression at k=1), smooth_hinge, hinge (the "
+            "multiclass SVM at k=1), truncated_entropy (nonconvex), or one-vs-all: ova_logistic, "
+            "ova_smooth_hinge, ova_hinge. softmax is entropy at k=1.",
+        ),
+    ] = LossName.entropy
+    k: Annotated[
+        int,
+        Option(
+            "-k",
+            "--k",
+            metavar="K",
+            rich_help_panel=MODEL,
+            help="Length of the shortlist to train for, 1 to the number of classes less one.",
+        ),
+    ] = 1
+
+
+CostOption = Annotated[
+    float,
+    Option(
+        "-C",
+        "-c",
+        "--cost",
+        metavar="NUMBER",
+        rich_help_panel=MODEL,
+        help="Weight of the loss against the regularisation, scaled as in LIBLINEAR and "
+        "scikit-learn. Large values fit the training data more closely.",
+    ),
+]
+
+
+@dataclass(frozen=True)
+class ShapeOptions:
+    """What else makes the objective."""
+
+    variant: Annotated[
+        Variant,
+        Option(
+            metavar="alpha|beta",
+            rich_help_panel=MODEL,
+            help="Which of the paper's two top-k simplices; the same at k=1.",
+        ),
+    ] = Variant.alpha
+    smoothing: Annotated[
+        float,
+        Option(
+            metavar="NUMBER",
+            rich_help_panel=MODEL,
+            help="How much smooth_hinge and ova_smooth_hinge are rounded; near 0 they are the "
+            "plain hinges.",
+        ),
+    ] = 1.0
+    bias: Annotated[
+        float,
+        Option(
+            "-B",
+            "--bias",
+            metavar="NUMBER",
+            rich_help_panel=MODEL,
+            help="The intercept is the weight of a constant feature of this value. It is "
+            "regularised like every weight; the larger the value, the less. 0 or less, as in "
+            "-B -1: no intercept. (LIBLINEAR has none unless -B asks for it, Shortlist has one "
+            "unless -B says no.)",
+        ),
+    ] = 1.0
+    no_intercept: Annotated[
+        bool, Option("--no-intercept", rich_help_panel=MODEL, help="The same as -B -1.")
+    ] = False
+    class_weight: Annotated[
+        list[str] | None,
+        Option(
+            metavar="LABEL=WEIGHT",
+            rich_help_panel=MODEL,
+            help="Let a class count so many times; may be repeated. 'balanced' weighs every class "
+            "by the inverse of its frequency.",
+        ),
+    ] = None
+
+
+@dataclass(frozen=True)
+class SolverOptions:
+    """How far to go."""
+
+    tol: Annotated[
+        float,
+        Option(
+            "-e",
+            "--tol",
+            metavar="NUMBER",
+            rich_help_panel=TRAINING,
+            help="Stop when the objective is certified to be within this share of the best "
+            "possible (the relative duality gap).",
+        ),
+    ] = 1e-3
+    max_epochs: Annotated[
+        int,
+        Option(
+            metavar="N",
+            rich_help_panel=TRAINING,
+            help="Stop after so many passes over the data in any case.",
+        ),
+    ] = 1000
+    seed: Annotated[
+        int,
+        Option(
+            metavar="N",
+            rich_help_panel=TRAINING,
+            help="Seeds the order of visits and the folds: the same seed, the same model.",
+        ),
+    ] = 0
+
+
+@dataclass(frozen=True)
+class ReadingOptions:
+    """How DATA is to be read; all have a sensible default."""
+
+    format: Annotated[
+        Format | None,
+        Option(
+            metavar="FORMAT",
+            rich_help_panel=READING,
+            help="libsvm, csv, parquet, npy, npz or mat, where the name does not tell.",
+        ),
+    ] = None
+    split: Annotated[
+        Split | None,
+        Option(
+            metavar="PART",
+            rich_help_panel=READING,
+            show_default=False,
+            help="train, val or test: the part to take where DATA has several. Without it, "
+            "train and cv take train; predict and evaluate take test.",
+        ),
+    ] = None
+    label: Annotated[
+        str,
+        Option(
+            metavar="COLUMN",
+            rich_help_panel=READING,
+            help="The labels' column, by name or number (0 is the first, -1 the last); 'none': "
+            "there is none. 'auto' takes one named label, target, class or y, otherwise the last.",
+        ),
+    ] = "auto"
+    labels: Annotated[
+        str | None,
+        Option(
+            metavar="FILE",
+            rich_help_panel=READING,
+            help="For .npy: a second .npy file with the labels.",
+        ),
+    ] = None
+    label_type: Annotated[
+        LabelType,
+        Option(
+            metavar="auto|int|str",
+            rich_help_panel=READING,
+            help="For .csv: whether labels are numbers or text.",
+        ),
+    ] = LabelType.auto
+    header: Annotated[
+        bool | None,
+        Option(
+            "--header/--no-header",
+            rich_help_panel=READING,
+            show_default=False,
+            help="For .csv: whether the first line names the columns. It is looked at otherwise.",
+        ),
+    ] = None
+    delimiter: Annotated[
+        str | None,
+        Option(
+            metavar="TEXT",
+            rich_help_panel=READING,
+            show_default=False,
+            help="For .csv: what separates columns, if not a comma (or a tab in .tsv).",
+        ),
+    ] = None
+    index_base: Annotated[
+        IndexBase,
+        Option(
+            metavar="auto|0|1",
+            rich_help_panel=READING,
+            help="For LibSVM text: the number of the first feature. 'auto' is 0 if the file has "
+            "an index 0, and 1 otherwise.",
+        ),
+    ] = IndexBase.auto
+    precision: Annotated[
+        Precision | None,
+        Option(
+            "--dtype",
+            metavar="TYPE",
+            rich_help_panel=READING,
+            show_default=False,
+            help="float32 or float64: the precision of the features, and so of training. float32 "
+            "takes half the memory. Without it: the file's own, float64 for text.",
+        ),
+    ] = None
+
+
+@dataclass(frozen=True)
+class OutputOptions:
+    """What is told, and how."""
+
+    as_json: Annotated[
+        bool,
+        Option("--json", rich_help_panel=OUTPUT, help="Print the result as JSON."),
+    ] = False
+    quiet: Annotated[
+        bool,
+        Option(
+            "-q",
+            "--quiet",
+            rich_help_panel=OUTPUT,
+            help="Print no progress and no messages; warnings and errors remain.",
+        ),
+    ] = False
+
+
+def estimator_parameters(
+    loss: LossOptions, shape: ShapeOptions, solver: SolverOptions, output: OutputOptions
+) -> dict[str, Any]:
+    """The options as parameters of TopKClassifier, ``C`` and ``class_weight`` apart."""
+    if not math.isfinite(shape.bias):
+        raise ValueError(f"-B must be a finite number; got {shape.bias}")
+    fit_intercept = shape.bias > 0 and not shape.no_intercept
+    return {
+        "loss": loss.loss.value,
+        "k": loss.k,
+        "variant": shape.variant.value,
+        "smoothing": shape.smoothing,
+        "fit_intercept": fit_intercept,
+        "intercept_scaling": shape.bias if fit_intercept else 1.0,
+        "tol": solver.tol,
+        "max_epochs": solver.max_epochs,
+        "random_state": solver.seed,
+        "verbose": 0 if output.quiet else 1,
+    }
+
+
+def class_weights(given: list[str] | None, classes: Any) -> Any:
+    """What TopKClassifier takes for ``--class-weight``: None, "balanced" or a dictionary.
+
+    ``classes`` are the labels of the training data, so that a misspelt label is an error.
+    """
+    if not given:
+        return None
+    if "balanced" in given:
+        if len(given) > 1:
+            raise ValueError("--class-weight is either balanced or LABEL=WEIGHT, not both")
+        return "balanced"
+    by_text = {str(label): label for label in classes}
+    weights = {}
+    for entry in given:
+        text, equals, number = entry.rpartition("=")
+        try:
+            weight = float(number)
+        except ValueError:
+            weight = math.nan
+        if not equals or not 0 <= weight < math.inf:
+            raise ValueError(
+                f"--class-weight must be balanced or LABEL=WEIGHT with a weight of 0 or more; "
+                f"got {entry!r}"
+            )
+        if text not in by_text:
+            raise ValueError(f"--class-weight: the data has no label {text!r}")
+        weights[by_text[text]] = weight
+    return weights
+
+
+def parse_numbers(text: str, option: str, kind: type[int] | type[float]) -> list[Any]:
+    """Numbers from "1,3,5", or from "1e-3:1e3:7", seven of them evenly spaced in logarithm."""
+    try:
+        if kind is float and text.count(":") == 2:
+            first, last, count = text.split(":")
+            import numpy as np
+
+            return np.geomspace(float(first), float(last), int(count)).tolist()
+        return [kind(part) for part in text.split(",")]
+    except ValueError:
+        span = " or FIRST:LAST:COUNT such as 1e-3:1e3:7" if kind is float else ""
+        raise ValueError(
+            f"{option} must be numbers separated by commas{span}; got {text!r}"
+        ) from None

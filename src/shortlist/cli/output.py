@@ -1,0 +1,103 @@
+"""What commands print: results on standard output, everything else on standard error."""
+
+import json
+import math
+import os
+import sys
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from shortlist.cli.options import OutputOptions
+
+
+def say(output: OutputOptions, message: str) -> None:
+    """Tell the user what happens, on standard error, unless it is to be quiet."""
+    if not output.quiet:
+        sys.stderr.write(f"{message}\n")
+        sys.stderr.flush()
+
+
+def print_json(value: Any) -> None:
+    """Print one JSON value; what JSON cannot express (NaN, infinities) becomes null."""
+    sys.stdout.write(json.dumps(plain(value), ensure_ascii=False, allow_nan=False, indent=2) + "\n")
+
+
+def plain(value: Any) -> Any:
+    """Data that JSON can express: NumPy's types become Python's, NaN becomes None."""
+    if isinstance(value, dict):
+        return {str(key): plain(entry) for key, entry in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(entry) for entry in value]
+    if hasattr(value, "tolist"):  # NumPy arrays and scalars
+        return plain(value.tolist())
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value
+
+
+def print_line(text: str = "") -> None:
+    sys.stdout.write(f"{text}\n")
+
+
+def print_table(
+    title: str,
+    columns: Sequence[str],
+    rows: Iterable[Sequence[str]],
+    *,
+    text_columns: Sequence[int] = (0,),
+    best: Iterable[tuple[int, int]] = (),
+) -> None:
+    """Print a table; numbers to the right, ``best`` cells (row, column) in bold."""
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    marked = set(best)
+    table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
+    for number, name in enumerate(columns):
+        table.add_column(Text(name), justify="left" if number in text_columns else "right")
+    for i, row in enumerate(rows):
+        table.add_row(
+            *(
+                Text(cell, style="bold green" if (i, j) in marked else "")
+                for j, cell in enumerate(row)
+            )
+        )
+    console = Console(highlight=False)
+    if not console.is_terminal:
+        # A file or a pipe has no width to fit into: a table is not to be cut there.
+        console = Console(highlight=False, width=500, no_color=True)
+    console.print(table)
+
+
+def percent(share: float) -> str:
+    return f"{100 * share:.2f}"
+
+
+def number(value: float) -> str:
+    """A number for people: six digits, or a dash where there is none."""
+    return f"{value:.6g}" if math.isfinite(value) else "-"
+
+
+def check_output(path: str, option: str = "-o") -> None:
+    """Raise an error now, rather than after the work, if ``path`` cannot be written."""
+    target = Path(os.path.realpath(path))
+    if path == "-":
+        raise ValueError(f"{option} must be a file here; standard output takes the report")
+    if target.is_dir():
+        raise ValueError(f"{option} {path}: is a directory, not a file")
+    if not target.parent.is_dir():
+        raise ValueError(f"{option} {path}: no such directory: {target.parent}")
+    if not os.access(target.parent, os.W_OK):
+        raise ValueError(f"{option} {path}: no permission to write in {target.parent}")
+
+
+def size_of(path: str) -> str:
+    size = float(os.path.getsize(path))
+    for unit in ("bytes", "kB", "MB"):
+        if size < 1000:
+            return f"{size:.0f} {unit}" if unit == "bytes" else f"{size:.1f} {unit}"
+        size /= 1000
+    return f"{size:.1f} GB"

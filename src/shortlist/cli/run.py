@@ -1,0 +1,110 @@
+"""From arguments to an exit code: every foreseeable failure is one line on standard error.
+
+0     done; also when training stopped short of its tolerance, which is a warning
+1     it cannot be done here: out of memory or disk, a package is missing
+2     wrong usage, unreadable or unsuitable data
+130   interrupted with Ctrl-C
+141   the reader of the output has gone (as in ``shortlist predict ... | head``)
+"""
+
+import errno
+import os
+import sys
+import warnings
+from collections.abc import Sequence
+from typing import Any, TextIO
+
+DONE, FAILED, REFUSED, INTERRUPTED, UNREAD = 0, 1, 2, 130, 141
+
+# Set it to see where an error comes from.
+DEBUG = "SHORTLIST_DEBUG"
+_NOT_THE_USERS_FAULT = (errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EMFILE)
+
+
+def run(args: Sequence[str] | None = None) -> int:
+    """Run one command and return the exit code."""
+    warnings.showwarning = _show_warning
+    # Files are read into arrays; their columns' names are compared with the model's on reading.
+    warnings.filterwarnings("ignore", message="X does not have valid feature names")
+    from shortlist.cli.app import app
+
+    try:
+        code = _call(app, args)
+        sys.stdout.flush()
+        return code
+    except KeyboardInterrupt:
+        return _fail("interrupted", INTERRUPTED)
+    except BrokenPipeError:
+        _abandon(sys.stdout)
+        return UNREAD
+    except OSError as error:
+        return _fail(_of_system(error), _code_of(error))
+    except MemoryError as error:
+        return _fail(str(error) or "out of memory", FAILED)
+    except ImportError as error:
+        return _fail(str(error), FAILED)
+    except ValueError as error:
+        return _fail(str(error), REFUSED)
+
+
+def _call(app: Any, args: Sequence[str] | None) -> int:
+    import typer
+
+    try:
+        return app(args, prog_name="shortlist", standalone_mode=False) or DONE
+    except typer.Abort:
+        raise KeyboardInterrupt from None
+    except SystemExit as stop:
+        # How typer ends when it cannot write the help text.
+        if isinstance(stop.__context__, OSError) and stop.__context__.errno == errno.EPIPE:
+            return UNREAD
+        raise
+    except Exception as error:
+        # typer's errors of usage have no common public class across its versions.
+        if not hasattr(error, "format_message"):
+            raise
+        context = getattr(error, "ctx", None)
+        command = context.command_path if context else "shortlist"
+        message = error.format_message().strip()
+        if not message:  # called without arguments: the help has been shown
+            return REFUSED
+        return _fail(f"{message.rstrip('.')} (see {command} --help)", REFUSED)
+
+
+def _fail(message: str, code: int) -> int:
+    if os.environ.get(DEBUG):
+        import traceback
+
+        traceback.print_exc()
+    try:
+        sys.stdout.flush()
+    except OSError:
+        _abandon(sys.stdout)
+    sys.stderr.write(f"shortlist: {_one_line(message)}\n")
+    return code
+
+
+def _one_line(message: str) -> str:
+    return " ".join(message.split())
+
+
+def _code_of(error: OSError) -> int:
+    return FAILED if error.errno in _NOT_THE_USERS_FAULT else REFUSED
+
+
+def _of_system(error: OSError) -> str:
+    """The system's message with the file first, as in all other messages."""
+    if error.strerror is None:
+        return str(error)
+    return f"{error.filename}: {error.strerror}" if error.filename else error.strerror
+
+
+def _abandon(stream: TextIO) -> None:
+    """Point a stream that nobody reads to nowhere: the interpreter flushes it when it exits."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, stream.fileno())
+    os.close(nowhere)
+
+
+def _show_warning(message: Warning | str, *_: Any, **__: Any) -> None:
+    sys.stderr.write(f"shortlist: warning: {_one_line(str(message))}\n")

@@ -1,0 +1,188 @@
+"""``shortlist train``: fit a model and save it."""
+
+from typing import Annotated, Any
+
+import typer
+from typer import Option
+
+from shortlist.cli.options import (
+    OUTPUT,
+    TRAINING,
+    CostOption,
+    DataArgument,
+    LossOptions,
+    OutputOptions,
+    ReadingOptions,
+    ShapeOptions,
+    SolverOptions,
+    class_weights,
+    estimator_parameters,
+)
+from shortlist.cli.run import INTERRUPTED
+
+
+def train(
+    *,
+    data: DataArgument,
+    loss: LossOptions,
+    cost: CostOption = 1.0,
+    shape: ShapeOptions,
+    solver: SolverOptions,
+    folds: Annotated[
+        int | None,
+        Option(
+            "-v",
+            "--folds",
+            metavar="N",
+            rich_help_panel=TRAINING,
+            show_default=False,
+            help="Print the accuracy of N-fold cross-validation; no model is made.",
+        ),
+    ] = None,
+    validation: Annotated[
+        str | None,
+        Option(
+            "--val",
+            metavar="DATA",
+            rich_help_panel=TRAINING,
+            show_default=False,
+            help="Other data to measure the accuracy on. It is read like DATA; of a data set in "
+            "parts, its val.",
+        ),
+    ] = None,
+    reading: ReadingOptions,
+    model: Annotated[
+        str | None,
+        Option(
+            "-o",
+            "--output",
+            metavar="MODEL",
+            rich_help_panel=OUTPUT,
+            show_default=False,
+            help="Where to save the model. The file appears whole or not at all.",
+        ),
+    ] = None,
+    output: OutputOptions,
+) -> None:
+    """Train a classifier for its shortlist of k labels, and save it.
+
+    Training minimises 1/2 |W|^2 + C times the sum of the losses, and stops with a certificate of
+    how close to the best possible it is. There is no step size to choose. Ctrl-C saves the model
+    as it then is and exits with code 130.
+
+    Examples:
+      shortlist train letter -o letter.model --loss smooth_hinge -k 5 -C 0.1
+      shortlist train data.svm.gz -o model -c 10 -e 0.01 -B -1 -q
+      zcat data.csv.gz | shortlist train - --format csv --label species -o model
+    """
+    if folds is not None:
+        if model is not None:
+            raise ValueError("-v measures accuracy and makes no model: leave out -o, or -v")
+        from shortlist.cli.cv import cross_validate_one
+
+        cross_validate_one(data, cost, folds, loss, shape, solver, reading, output)
+        return
+    if model is None:
+        raise ValueError("say where to save the model: -o MODEL (or -v N to cross-validate)")
+    from shortlist.cli.output import check_output
+
+    check_output(model)
+    trained, summary = _fit(data, cost, validation, loss, shape, solver, reading, output)
+    import shortlist
+    from shortlist.cli.output import print_json, print_line, say, size_of
+
+    shortlist.save(trained.set_params(verbose=0), model)
+    interrupted = trained.result_.status == "interrupted"
+    if interrupted:
+        say(output, f"interrupted: the model reached so far is saved in {model}")
+    if output.as_json:
+        print_json({**summary, "model": model})
+    elif not output.quiet:
+        for line in _lines(summary):
+            print_line(line)
+        print_line(f"saved in {model} ({size_of(model)})")
+    if interrupted:
+        raise typer.Exit(INTERRUPTED)
+
+
+def _fit(
+    name: str,
+    cost: float,
+    validation: str | None,
+    loss: LossOptions,
+    shape: ShapeOptions,
+    solver: SolverOptions,
+    reading: ReadingOptions,
+    output: OutputOptions,
+) -> tuple[Any, dict[str, Any]]:
+    """The fitted classifier and what there is to tell of it."""
+    from shortlist.cli.data import describe_data, read_data
+    from shortlist.cli.output import say
+
+    parameters = estimator_parameters(loss, shape, solver, output)
+    examples = read_data(name, reading, "train")
+    say(output, describe_data(examples))
+
+    from shortlist import TopKClassifier
+    from shortlist.cli.compiling import told_of_compilation
+    from shortlist.cli.models import name_features, read_for
+
+    X, y = examples
+    weights = class_weights(shape.class_weight, set(y.tolist()))
+    model = TopKClassifier(C=cost, class_weight=weights, **parameters)
+    with told_of_compilation(output) as compilation:
+        model.fit(X, y)
+    name_features(model, examples)
+    accuracies = {"training": _accuracies(model, examples)}
+    if validation is not None:
+        held_out = read_for(model, validation, reading, labelled=True, part="val")
+        accuracies["validation"] = _accuracies(model, held_out)
+    result = model.result_
+    summary = {
+        "data": name,
+        "n_samples": examples.n_samples,
+        "n_features": examples.n_features,
+        "n_classes": len(model.classes_),
+        "loss": model.loss,
+        "k": model.k,
+        "C": model.C,
+        "status": result.status,
+        "primal": result.primal,
+        "dual": result.dual,
+        "relative_gap": result.relative_gap,
+        "epochs": result.epochs,
+        "seconds": result.seconds,
+        "compile_seconds": compilation.seconds,
+        "accuracy": accuracies,
+    }
+    return model, summary
+
+
+def _accuracies(model: Any, examples: Any) -> dict[str, float]:
+    from shortlist.cli.ranking import rank_labels
+
+    ranking = rank_labels(model, examples)
+    return {f"top-{k}": ranking.accuracy(k) for k in sorted({1, model.k})}
+
+
+def _lines(summary: dict[str, Any]) -> list[str]:
+    import math
+
+    from shortlist.cli.output import number, percent
+
+    seconds = f"{summary['seconds']:.2f} s"
+    if summary["compile_seconds"] > 0.1:
+        seconds += f", {summary['compile_seconds']:.1f} s of it compiling"
+    status = {"converged": "converged", "max_epochs": "not converged"}
+    lines = [
+        f"{summary['loss']}, k={summary['k']}, C={summary['C']:g}: "
+        f"{status.get(summary['status'], summary['status'])} after {summary['epochs']:g} epochs "
+        f"({seconds})",
+        f"objective {number(summary['primal'])}",
+    ]
+    if math.isfinite(summary["relative_gap"]):
+        lines[-1] += f", within {summary['relative_gap']:.2%} of the best possible (certified)"
+    for name, accuracies in summary["accuracy"].items():
+        shown = ", ".join(f"{k} {percent(share)}%" for k, share in accuracies.items())
+        lines.append(f"{name} accuracy: {shown}")
+    return lines
