@@ -132,14 +132,14 @@ class Loss:
         if np.isnan(rows).any() or (finite and not np.isfinite(rows).all()):
             raise ValueError(f"{name} must be finite; it has NaN or infinite entries")
         labels = np.asarray(y)
-        if labels.dtype.kind not in "iu":
-            if labels.dtype.kind != "f" or not (labels == np.floor(labels)).all():
-                raise TypeError(f"y must be integer labels; got dtype {labels.dtype}")
+        whole = labels.dtype.kind == "f" and (labels == np.floor(labels)).all()
+        if labels.dtype.kind not in "iu" and not whole:
+            raise TypeError(f"y must be integer labels; got dtype {labels.dtype}")
         expected = () if f.ndim == 1 else (rows.shape[0],)
         if labels.shape != expected:
             raise ValueError(f"y must have shape {expected} to match {name}; got {labels.shape}")
         labels = np.atleast_1d(labels).astype(np.int64)
-        if labels.size and not (0 <= labels.min() and labels.max() < rows.shape[1]):
+        if labels.size and (labels.min() < 0 or labels.max() >= rows.shape[1]):
             raise ValueError(
                 f"y must lie between 0 and {rows.shape[1] - 1}, the last column of {name}; "
                 f"got values from {labels.min()} to {labels.max()}"

@@ -24,12 +24,14 @@ def shifted_differences(f, y, scale, z):
     """z_j = (f_j - max) / scale over j != y with the maximum over j != y; z_y = -inf.
 
     Returns (max - f_y) / scale, so that z plus it is u / scale, without losing the digits
-    that tell large scores apart.
+    that tell large scores apart. No other z_j is infinite: what the precision cannot hold
+    becomes its lowest number.
     """
     top = largest_wrong(f, y)
     inverse = f.dtype.type(1.0 / scale)
+    lowest = np.finfo(f.dtype).min
     for j in range(f.shape[0]):
-        z[j] = (f[j] - top) * inverse
+        z[j] = max((f[j] - top) * inverse, lowest)
     z[y] = -np.inf
     return (np.float64(top) - np.float64(f[y])) / scale
 
@@ -54,6 +56,8 @@ def sum_of_wrong(v, y):
 def simplex_violation(v, y, share_of_sum, cap):
     """By how much v misses 0 <= x_j <= max(share_of_sum * s, cap), s <= 1, v_y = -s."""
     s = sum_of_wrong(v, y)
+    if not abs(s) < np.inf:
+        return np.inf
     most = share_of_sum * s if share_of_sum > 0.0 else cap
     worst = max(s - 1.0, abs(np.float64(v[y]) + s))
     for j in range(v.shape[0]):

@@ -3,7 +3,7 @@
     L(f) = max over x in the set of <u, x> - <x, log x> - (1-s) log(1-s),  u_j = f_j - f_y, j != y
     L*(v) = <x, log x> + (1-s) log(1-s)   on the set, v_y = -s
 
-    softmax:  x >= 0, s <= 1      alpha:  0 <= x_j <= s/k, s <= 1      beta:  0 <= x_j <= 1/k, s <= 1
+    softmax:  x >= 0, s <= 1     alpha:  0 <= x_j <= s/k, s <= 1     beta:  0 <= x_j <= 1/k, s <= 1
 
 On the simplex this is log(1 + sum_j exp u_j). The dual step adds eta/2 (|x|^2 + s^2) and is the
 entropic step of ``shortlist.projections`` at a_j = q_j - q_y; value and gradient are its case

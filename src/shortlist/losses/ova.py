@@ -7,17 +7,18 @@ p_j = -+v_j in [0, 1] (minus for the true label):
     logistic:                  L = log(1 + exp(-t)),   L* = p log p + (1-p) log(1-p)
 
 Dual steps: p = clip((1 - t) / (eta + gamma), 0, 1) for the hinge at the margin t of q; for the
-logistic loss the logit w of p solves  w + eta sigmoid(w) = -t.
+logistic loss the logit w of p solves  w + eta sigmoid(w) = -t,  and -w solves it with eta + t in
+place of -t: the smaller of p and 1 - p is computed, to full relative precision.
 """
 
+import math
 from typing import NamedTuple
 
 import numpy as np
 
 from shortlist._jit import njit
 from shortlist.losses.kernels import Kernels, register
-from shortlist.projections.entropic import sigmoid, softplus
-from shortlist.special import exp, log
+from shortlist.special import V, exp, log
 
 
 class OVAHinge(NamedTuple):
@@ -84,9 +85,17 @@ def _box_violation(loss, v, y):
     return worst
 
 
+@njit(inline=True)
+def _log1p(e, one):
+    # log(1 + e) for e >= 0, also where 1 + e rounds to 1. A kernel of its own: in a sweep that
+    # may reorder its sums, the correction would be simplified away.
+    u = one + e
+    return log(u) + (e - (u - one)) / u
+
+
 @njit(sums=True)
 def _logistic_pass(f, v):
-    """v_j = sigmoid(f_j) and the sum of log(1 + exp f_j), label included as if it were wrong."""
+    """v_j = sigmoid(f_j); returns the sum of log(1 + exp f_j)."""
     zero = f.dtype.type(0)
     one = f.dtype.type(1)
     total = zero
@@ -94,16 +103,18 @@ def _logistic_pass(f, v):
         e = exp(-abs(f[j]))
         big = one / (one + e)
         v[j] = big if f[j] >= zero else e * big
-        total += max(f[j], zero) + log(one + e)
+        total += max(f[j], zero) + _log1p(e, one)
     return np.float64(total)
 
 
 @njit
 def _logistic_value_gradient(loss, f, y, v, work):
-    t = np.float64(f[y])
-    total = _logistic_pass(f, v) - softplus(t)
-    v[y] = v.dtype.type(-sigmoid(-t))
-    return max(total, 0.0) + softplus(-t)
+    scores = work[0]
+    scores[:] = f
+    scores[y] = -f[y]
+    total = _logistic_pass(scores, v)
+    v[y] = -v[y]
+    return total
 
 
 @njit(sums=True)
@@ -119,47 +130,51 @@ def _logistic_conjugate(loss, v, y):
 
 
 @njit(sums=True)
-def _newton_sweep(e, w, eta):
-    """One Newton step on  w + eta (sigmoid(w) - 1/2) = e  for every class; the largest step."""
-    zero = e.dtype.type(0)
-    one = e.dtype.type(1)
-    half = e.dtype.type(0.5)
-    c = e.dtype.type(eta)
+def _start_sweep(a, w, log_half_eta):
+    """An upper bound of the root of  w + eta sigmoid(w) = a  for every class, within log 2."""
+    zero = a.dtype.type(0)
+    c = a.dtype.type(log_half_eta)
+    for j in range(a.shape[0]):
+        # Left of 0, exp(w)/2 <= sigmoid(w) <= exp(w), and eta exp(w)/2 = V(a + log(eta/2)).
+        w[j] = min(a[j] - V(a[j] + c), zero)
+
+
+@njit(sums=True)
+def _newton_sweep(a, w, eta):
+    """One Newton step on  w + eta sigmoid(w) = a  for every class; returns the largest step."""
+    zero = a.dtype.type(0)
+    one = a.dtype.type(1)
+    c = a.dtype.type(eta)
     worst = zero
-    for j in range(e.shape[0]):
-        # The function is odd: solve for |e| and put the sign back at the end. On w >= 0 it is
-        # concave, so steps from the left never pass the root.
-        x = exp(-w[j])
-        s = one / (one + x)
-        step = (abs(e[j]) - w[j] - c * (s - half)) / (one + c * s * (x * s))
-        w[j] = max(w[j] + step, zero)
-        worst = max(worst, abs(step) / (one + w[j]))
+    for j in range(a.shape[0]):
+        # Convex left of 0, so steps from the right never pass the root.
+        x = exp(w[j])
+        s = x / (one + x)
+        step = (a[j] - w[j] - c * s) / (one + c * (s / (one + x)))
+        w[j] = min(w[j] + step, zero)
+        worst = max(worst, abs(step) / (one - w[j]))
     return np.float64(worst)
 
 
 @njit
 def _logistic_dual_step(loss, q, y, eta, start, v, work):
-    e = work[0]
+    a = work[0]
     w = work[1]
-    half_eta = q.dtype.type(0.5 * eta)
-    chord = q.dtype.type(4.0 / (4.0 + eta))
+    c = q.dtype.type(eta)
+    one = q.dtype.type(1)
     for j in range(q.shape[0]):
-        e[j] = q[j] - half_eta
-    e[y] = -q[y] - half_eta
-    for j in range(q.shape[0]):
-        # Two lower bounds of the root: the slope is at most 1 + eta/4, the sigmoid at most 1.
-        size = abs(e[j])
-        w[j] = max(size * chord, size - half_eta)
-    enough = 2.0 * np.sqrt(np.finfo(q.dtype).eps)
+        a[j] = min(q[j], c - q[j])
+    a[y] = min(-q[y], c + q[y])
+    _start_sweep(a, w, math.log(0.5 * eta) if eta > 0.0 else -np.inf)
+    enough = np.sqrt(np.finfo(q.dtype).eps)
     for _ in range(100):
-        if _newton_sweep(e, w, eta) <= enough:
+        if _newton_sweep(a, w, eta) <= enough:
             break
     for j in range(q.shape[0]):
-        x = exp(-w[j])
-        s = q.dtype.type(1) / (q.dtype.type(1) + x)
-        # p is the smaller share when e < 0: x s = 1 - s keeps its digits.
-        v[j] = s if e[j] >= 0 else x * s
-    v[y] = -v[y]
+        t = -q[j] if j == y else q[j]
+        x = exp(w[j])
+        p = (x if t <= c - t else one) / (one + x)
+        v[j] = -p if j == y else p
 
 
 register(

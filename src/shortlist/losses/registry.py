@@ -45,7 +45,11 @@ def _entropy(k: int, variant: str, smoothing: float) -> Loss:
 
 
 def _truncated(k: int, variant: str, smoothing: float) -> Loss:
-    return Loss("truncated_entropy", k, None, 0.0, TruncatedEntropy(k), convex=k == 1, smooth=False)
+    if k == 1:
+        return Loss(
+            "truncated_entropy", 1, None, 0.0, Softmax(), True, True, has_probabilities=True
+        )
+    return Loss("truncated_entropy", k, None, 0.0, TruncatedEntropy(k), convex=False, smooth=False)
 
 
 def _ova_hinge(k: int, variant: str, smoothing: float) -> Loss:
@@ -57,12 +61,13 @@ def _ova_logistic(k: int, variant: str, smoothing: float) -> Loss:
     return Loss("ova_logistic", 1, None, 0.0, OVALogistic(), True, True, has_probabilities=True)
 
 
-_OPEN = "no at k = 1 (Prop. 4), open for k > 1"
+_OPEN = "no at k = 1 (Prop. 3), open for k > 1"
 _TABLE = [
     Entry(
         "hinge",
         "top-k hinge (multiclass SVM at k = 1)",
-        "alpha: max(0, mean of the k largest 1+u_j); beta: mean over the k largest of max(0, 1+u_j)",
+        "alpha: max(0, mean of the k largest 1+u_j); "
+        "beta: mean over the k largest of max(0, 1+u_j)",
         convex=True,
         smooth=False,
         calibrated=_OPEN,
@@ -90,7 +95,7 @@ _TABLE = [
         "k = 1: log(1 + sum_j exp u_j)",
         convex=True,
         smooth=True,
-        calibrated="yes at k = 1 (Prop. 5), open for k > 1",
+        calibrated="yes at k = 1 (Prop. 4), open for k > 1",
         sdca=True,
         torch="TopKEntropyLoss",
         make=_entropy,
@@ -102,7 +107,7 @@ _TABLE = [
         "log(1 + sum of exp u_j over the m-k smallest)",
         convex=False,
         smooth=False,
-        calibrated="yes (Prop. 8)",
+        calibrated="yes (Prop. 10)",
         sdca=False,
         torch="TruncatedTopKEntropyLoss",
         make=_truncated,
@@ -114,7 +119,7 @@ _TABLE = [
         "sum over classes of max(0, 1 - t_j), t_j = +-f_j",
         convex=True,
         smooth=False,
-        calibrated="no (Prop. 2)",
+        calibrated="no (Prop. 1)",
         sdca=True,
         torch="OVAHingeLoss",
         make=lambda k, variant, smoothing: _ova_hinge(k, variant, 0.0),
@@ -126,7 +131,7 @@ _TABLE = [
         "sum over classes of max over p in [0,1] of p (1 - t_j) - (smoothing/2) p^2",
         convex=True,
         smooth=True,
-        calibrated="yes (Prop. 6)",
+        calibrated="yes (Prop. 5)",
         sdca=True,
         torch="OVAHingeLoss",
         make=_ova_hinge,
@@ -138,7 +143,7 @@ _TABLE = [
         "sum over classes of log(1 + exp(-t_j))",
         convex=True,
         smooth=True,
-        calibrated="yes (Prop. 3)",
+        calibrated="yes (Prop. 2)",
         sdca=True,
         torch="OVALogisticLoss",
         make=_ova_logistic,
