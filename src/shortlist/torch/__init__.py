@@ -1,4 +1,4 @@
-"""Top-k losses, a top-k metric and a linear-probe bridge for PyTorch (extra ``shortlist[torch]``)."""
+"""Top-k losses, a top-k metric and linear probes for PyTorch (extra ``shortlist[torch]``)."""
 
 try:
     import torch as _torch  # noqa: F401

@@ -14,6 +14,8 @@ from typing import Literal
 import torch
 from torch import Tensor
 
+from ._selection import largest
+
 Variant = Literal["alpha", "beta"]
 
 
@@ -27,25 +29,30 @@ def _split(scores: Tensor, target: Tensor, k: int, label_in_rest: bool) -> _Spli
     label = target.unsqueeze(1)
     u = scores - scores.gather(1, label)
     lowest = _lowest(u.dtype)
-    top, index = u.scatter_(1, label, -math.inf).topk(k - 1, dim=1)
+    top, index = largest(u.scatter_(1, label, -math.inf), k - 1)
     if label_in_rest:
         u.scatter_(1, label, 0.0)
     else:
         u.clamp_(min=lowest)
     u.scatter_(1, index, -math.inf)
-    share = torch.softmax(u, dim=1)
-    # One pass of softmax yields the log-sum-exp too: the largest share is exp(max u - lse).
-    lse = u.amax(1, keepdim=True) - share.amax(1, keepdim=True).log()
-    return _Split(top.clamp(min=lowest), index, share, lse)
+    # A softmax in place: fresh memory for a batch of scores costs more than the arithmetic.
+    peak = u.amax(1, keepdim=True)
+    share = u.sub_(peak).exp_()
+    total = share.sum(1, keepdim=True)
+    return _Split(top.clamp(min=lowest), index, share, total, peak + total.log())
 
 
 @dataclass(frozen=True)
 class _Split:
-    """``top`` (sorted, n x k-1) at ``index``; the rest's softmax ``share`` and ``lse``."""
+    """``top`` (sorted, n x k-1) at ``index``; the rest's log-sum-exp ``lse``.
+
+    ``share / total`` is the rest's softmax, and belongs to whoever asked for the split.
+    """
 
     top: Tensor
     index: Tensor
     share: Tensor
+    total: Tensor
     lse: Tensor
 
 
@@ -91,7 +98,8 @@ class TopKEntropy:
             mass = torch.ones_like(maximum)
         shift = log_free - tail
         x_top = mass * torch.where(capped > 0, 1 / k, torch.exp(top + shift))
-        x = split.share.mul_(mass * torch.exp(split.lse + shift)).scatter_(1, split.index, x_top)
+        scale = mass * torch.exp(split.lse + shift) / split.total
+        x = split.share.mul_(scale).scatter_(1, split.index, x_top)
         label = target.unsqueeze(1)
         gradient = x.scatter_(1, label, -mass if alpha else x.gather(1, label) - 1)
         return value.squeeze(1), gradient
@@ -122,7 +130,7 @@ class TruncatedTopKEntropy:
     def evaluate(self, scores: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
         split = _split(scores, target, self.k, label_in_rest=True)
         label = target.unsqueeze(1)
-        share = split.share
+        share = split.share.div_(split.total)
         gradient = share.scatter_(1, label, share.gather(1, label) - 1)
         return split.lse.squeeze(1), gradient
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
 from ._entropy import Variant
-from ._thresholds import hinge_thresholds
+from ._projection import Projection, closed_form_fits, project_alpha, project_beta
+from ._selection import largest
 
 
 @dataclass(frozen=True)
@@ -25,7 +27,7 @@ class TopKHinge:
     def evaluate(self, scores: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
         label = target.unsqueeze(1)
         others = scores.scatter(1, label, -math.inf)
-        top, index = others.topk(self.k, dim=1)
+        top, index = largest(others, self.k)
         margins = 1 + (top - scores.gather(1, label))
         if self.variant == "alpha":
             mean = margins.mean(1, keepdim=True)
@@ -50,20 +52,8 @@ class SmoothTopKHinge:
     gamma: float
 
     def evaluate(self, scores: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
-        label = target.unsqueeze(1)
-        others = scores.scatter(1, label, -math.inf)
-        found = hinge_thresholds(
-            others, scores.gather(1, label), self.k, self.gamma, self.variant == "alpha"
-        )
-        q = others.sub_(found.pivot).sub_(found.cut).clamp_(min=0)
-        q = torch.minimum(q, found.cap)
-        # |q|^2 by the norm: one pass where q * q and its sum would take two.
-        value = found.offset + q.norm(dim=1, keepdim=True).square() / (2 * self.gamma)
-        x = q if self.gamma == 1 else q.div_(self.gamma)
-        # Where the sum is slack its rounded value must not read as 1: curvature looks at it.
-        eps = torch.finfo(x.dtype).eps
-        mass = torch.where(found.binds, 1, x.sum(1, keepdim=True).clamp(max=1 - eps))
-        return value.squeeze(1), x.scatter_(1, label, -mass)
+        solve = _smooth_hinge_op if torch.compiler.is_compiling() else _smooth_hinge
+        return solve(scores, target, self.k, self.gamma, self.variant == "alpha")
 
     def curvature(self, gradient: Tensor, target: Tensor, direction: Tensor) -> Tensor:
         label = target.unsqueeze(1)
@@ -95,3 +85,87 @@ class SmoothTopKHinge:
             )
         result = result / self.gamma
         return result.scatter(1, label, -result.sum(1, keepdim=True))
+
+
+class _Rows(NamedTuple):
+    """Gradient without the label's entry (n, m), value (n, 1), and minus the label's entry."""
+
+    x: Tensor
+    value: Tensor
+    mass: Tensor
+
+
+def _smooth_hinge(
+    scores: Tensor, target: Tensor, k: int, gamma: float, alpha: bool
+) -> tuple[Tensor, Tensor]:
+    """Return the value and the gradient of the smooth hinge of each row."""
+    label = target.unsqueeze(1)
+    n_others = scores.shape[1] - 1
+    # Wide enough for nearly every row: one entry more costs less than one row left unsolved.
+    width = min(max(12, k + 7), n_others)
+    others = scores.scatter(1, label, -math.inf)
+    rows = _from_largest(others, scores.gather(1, label), width, k, gamma, alpha)
+    return rows.value.squeeze(1), rows.x.scatter_(1, label, -rows.mass)
+
+
+def _from_largest(
+    others: Tensor, label_score: Tensor, width: int, k: int, gamma: float, alpha: bool
+) -> _Rows:
+    """Solve for each row from its ``width`` largest entries; overwrites ``others``.
+
+    That is exact where no entry left out exceeds the projection's cut. Rows where one may are asked
+    for more entries if they are few, and for all of them otherwise: near-uniform scores, as at the
+    start of training, give nearly every class a share.
+    """
+    n_rows, n_others = others.shape[0], others.shape[1] - 1
+    top, index = largest(others, width)
+    pivot = top[:, k - 1 : k].clone()
+    base = 1 + (pivot - label_score)
+    top -= pivot
+    project = project_alpha if alpha else project_beta
+    if not closed_form_fits(k, width):
+        entries = others.sub_(pivot)
+        return _fill(project(top, entries, base, k, gamma), entries, gamma)
+
+    found = project(top, None, base, k, gamma)
+    unsolved, solved = None, None
+    if width < n_others:
+        unsolved = (found.cut < top[:, -1:]).squeeze(1).nonzero().squeeze(1)
+        wider = min(8 * width, n_others)
+        if 0 < 4 * len(unsolved) <= n_rows and closed_form_fits(k, wider):
+            solved = _from_largest(others[unsolved], label_score[unsolved], wider, k, gamma, alpha)
+        elif len(unsolved) > 0:
+            entries = others[unsolved].sub_(pivot[unsolved])
+            exact = project(top[unsolved], entries, base[unsolved], k, gamma)
+            solved = _fill(exact, entries, gamma)
+    part = _fill(found, top, gamma)
+    # In place: fresh memory for a batch of scores costs more than the arithmetic.
+    rows = part._replace(x=others.zero_().scatter_(1, index, part.x))
+    if solved is not None:
+        for old, new in zip(rows, solved, strict=True):
+            old.index_copy_(0, unsolved, new)
+    return rows
+
+
+def _fill(found: Projection, entries: Tensor, gamma: float) -> _Rows:
+    """Turn a projection's scalars into its entries, in place."""
+    x = entries.sub_(found.cut).clamp_(min=0).clamp_(max=found.cap)
+    if gamma != 1:
+        x.div_(gamma)
+    value = found.offset + x.norm(dim=1, keepdim=True).square_().mul_(gamma / 2)
+    # Where the sum is slack its rounded value must not read as 1: curvature looks at it.
+    slack = x.sum(1, keepdim=True).clamp_(max=1 - torch.finfo(x.dtype).eps)
+    return _Rows(x, value, torch.maximum(slack, found.binds))
+
+
+@torch.library.custom_op("shortlist::smooth_topk_hinge", mutates_args=())
+def _smooth_hinge_op(
+    scores: Tensor, target: Tensor, k: int, gamma: float, alpha: bool
+) -> tuple[Tensor, Tensor]:
+    """Hide the data-dependent steps from torch.compile, which needs one static graph."""
+    return _smooth_hinge(scores, target, k, gamma, alpha)
+
+
+@_smooth_hinge_op.register_fake
+def _(scores: Tensor, target: Tensor, k: int, gamma: float, alpha: bool) -> tuple[Tensor, Tensor]:
+    return scores.new_empty(scores.shape[0]), torch.empty_like(scores)

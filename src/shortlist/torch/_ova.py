@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import torch
-from torch import Tensor
-from torch.nn.functional import logsigmoid
+from torch import Tensor, nn
 
 
 def _flip_label(scores: Tensor, target: Tensor) -> Tensor:
@@ -42,7 +41,7 @@ class OVALogistic:
 
     def evaluate(self, scores: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
         flipped = _flip_label(scores, target)
-        return -logsigmoid(-flipped).sum(1), _flip_label(flipped.sigmoid_(), target)
+        return -nn.functional.logsigmoid(-flipped).sum(1), _flip_label(flipped.sigmoid_(), target)
 
     def curvature(self, gradient: Tensor, target: Tensor, direction: Tensor) -> Tensor:
         size = gradient.abs()

@@ -14,6 +14,9 @@ from typing import Any, Protocol
 import torch
 from torch import Tensor
 
+# torch.func offers no public way to ask this; without an answer, assume that it may be at work.
+_transforms_active = getattr(torch._C, "_are_functorch_transforms_active", lambda: True)
+
 
 class RowLoss(Protocol):
     """A loss of one row of scores, evaluated for many rows at once."""
@@ -31,85 +34,105 @@ class RowLoss(Protocol):
         ...
 
 
-def row_losses(scores: Tensor, target: Tensor, loss: RowLoss, ignore_index: int) -> Tensor:
+def row_losses(scores: Tensor, target: Tensor, ignored: Tensor | None, loss: RowLoss) -> Tensor:
     """Compute the loss of every row of ``scores`` (n, m) for labels ``target`` (n,).
 
-    Rows labelled ``ignore_index`` get the value and the gradient of a row of zeros, whatever they
-    hold: the caller must give them no weight.
+    Rows that ``ignored`` (n,) marks cost nothing and get no gradient, whatever they hold.
     """
-    value, _ = _RowLossFunction.apply(scores, target, loss, ignore_index)
+    function: type[torch.autograd.Function]
+    if torch.compiler.is_compiling():
+        function = _CompiledRowLoss
+    elif _transforms_active():
+        function = _TransformedRowLoss
+    else:
+        function = _EagerRowLoss
+    value, _ = function.apply(scores, target, ignored, loss)
     return value
 
 
-def _values_are_free(tensor: Tensor) -> bool:
-    """Tell whether Python may look at the values: no device to wait for, no graph to break."""
-    return tensor.device.type == "cpu" and not torch.compiler.is_compiling()
+def values_are_free(tensor: Tensor) -> bool:
+    """Tell whether Python may look at the values: nothing to wait for, to trace or to unwrap."""
+    return (
+        tensor.device.type == "cpu"
+        and not torch.compiler.is_compiling()
+        and not _transforms_active()
+    )
 
 
-def _known_labels(target: Tensor, ignore_index: int) -> Tensor:
-    return target.masked_fill(target == ignore_index, 0)
-
-
-def _check_labels(target: Tensor, n_classes: int) -> None:
-    # Where the values are not free to look at, the gather of the label's score asserts on the
-    # device, as it does for cross_entropy.
-    if target.numel() == 0 or not _values_are_free(target):
-        return
-    low, high = (int(bound) for bound in torch.aminmax(target))
-    if low < 0 or high >= n_classes:
-        raise ValueError(
-            f"target holds the label {low if low < 0 else high}; labels must lie in "
-            f"[0, {n_classes - 1}] (the input has {n_classes} classes) or equal ignore_index"
-        )
-
-
-class _RowLossFunction(torch.autograd.Function):
-    """Value and gradient of a row loss; see the module's docstring."""
-
-    @staticmethod
-    def forward(
-        scores: Tensor, target: Tensor, loss: RowLoss, ignore_index: int
-    ) -> tuple[Tensor, Tensor]:
-        ignored = target == ignore_index
-        if not _values_are_free(ignored) or bool(ignored.any()):
-            # Ignored rows may hold anything, NaN too, and zero weight does not undo a NaN.
-            target = target.masked_fill(ignored, 0)
-            scores = scores.masked_fill(ignored.unsqueeze(1), 0)
-        _check_labels(target, scores.shape[1])
+def _forward(
+    scores: Tensor, target: Tensor, ignored: Tensor | None, loss: RowLoss
+) -> tuple[Tensor, Tensor]:
+    if ignored is None:
         return loss.evaluate(scores, target)
+    # Ignored rows may hold anything, NaN too, which zero weight would not undo.
+    rows = ignored.unsqueeze(1)
+    value, gradient = loss.evaluate(scores.masked_fill(rows, 0), target.masked_fill(ignored, 0))
+    return value.masked_fill(ignored, 0), gradient.masked_fill(rows, 0)
+
+
+def _save(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]) -> None:
+    _, target, ignored, ctx.loss = inputs
+    _, gradient = output
+    ctx.save_for_backward(gradient, target, ignored)
+    ctx.save_for_forward(gradient, target, ignored)
+    # Without this, autograd would hand the backward pass zeros for the unused gradient output, and
+    # the curvature would be computed for nothing at every step.
+    ctx.set_materialize_grads(False)
+
+
+def _backward(
+    ctx: Any, grad_value: Tensor | None, grad_gradient: Tensor | None
+) -> tuple[Tensor | None, None, None, None]:
+    total = None
+    if grad_value is not None:
+        total = grad_value.unsqueeze(1) * ctx.saved_tensors[0]
+    if grad_gradient is not None:
+        # The Hessian is symmetric: its transpose times a vector is the curvature itself.
+        bend = _curvature(ctx, grad_gradient)
+        total = bend if total is None else total + bend
+    return total, None, None, None
+
+
+def _jvp(ctx: Any, tangent: Tensor, *_: None) -> tuple[Tensor, Tensor]:
+    return (ctx.saved_tensors[0] * tangent).sum(1), _curvature(ctx, tangent)
+
+
+def _curvature(ctx: Any, direction: Tensor) -> Tensor:
+    gradient, target, ignored = ctx.saved_tensors
+    if ignored is None:
+        return ctx.loss.curvature(gradient, target, direction)
+    bend = ctx.loss.curvature(gradient, target.masked_fill(ignored, 0), direction)
+    return bend.masked_fill(ignored.unsqueeze(1), 0)
+
+
+class _EagerRowLoss(torch.autograd.Function):
+    """The plain form; those below cost a good deal more a call."""
 
     @staticmethod
-    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]) -> None:
-        _, target, ctx.loss, ctx.ignore_index = inputs
-        _, gradient = output
-        ctx.save_for_backward(gradient, target)
-        ctx.save_for_forward(gradient, target)
-        # Without this, autograd would hand the backward pass zeros for the unused gradient output,
-        # and the curvature would be computed for nothing at every step.
-        ctx.set_materialize_grads(False)
+    def forward(ctx: Any, *inputs: Any) -> tuple[Tensor, Tensor]:
+        output = _forward(*inputs)
+        _save(ctx, inputs, output)
+        return output
 
-    @staticmethod
-    def backward(
-        ctx: Any, grad_value: Tensor | None, grad_gradient: Tensor | None
-    ) -> tuple[Tensor | None, None, None, None]:
-        gradient, target = ctx.saved_tensors
-        total = None
-        if grad_value is not None:
-            total = grad_value.unsqueeze(1) * gradient
-        if grad_gradient is not None:
-            # The Hessian is symmetric: its transpose times a vector is the curvature itself.
-            labels = _known_labels(target, ctx.ignore_index)
-            bend = ctx.loss.curvature(gradient, labels, grad_gradient)
-            total = bend if total is None else total + bend
-        return total, None, None, None
+    backward = staticmethod(_backward)
+    jvp = staticmethod(_jvp)
 
-    @staticmethod
-    def jvp(ctx: Any, tangent: Tensor | None, *_: None) -> tuple[Tensor | None, Tensor | None]:
-        if tangent is None:
-            return None, None
-        gradient, target = ctx.saved_tensors
-        labels = _known_labels(target, ctx.ignore_index)
-        return (gradient * tangent).sum(1), ctx.loss.curvature(gradient, labels, tangent)
+
+class _CompiledRowLoss(torch.autograd.Function):
+    """The form that torch.compile can trace, which must not define jvp."""
+
+    forward = staticmethod(_forward)
+    setup_context = staticmethod(_save)
+    backward = staticmethod(_backward)
+
+
+class _TransformedRowLoss(torch.autograd.Function):
+    """The form for torch.func: grad, vmap, jvp and what is made of them."""
+
+    forward = staticmethod(_forward)
+    setup_context = staticmethod(_save)
+    backward = staticmethod(_backward)
+    jvp = staticmethod(_jvp)
 
     @staticmethod
     def vmap(
@@ -117,8 +140,8 @@ class _RowLossFunction(torch.autograd.Function):
         in_dims: tuple[int | None, ...],
         scores: Tensor,
         target: Tensor,
+        ignored: Tensor | None,
         loss: RowLoss,
-        ignore_index: int,
     ) -> tuple[tuple[Tensor, Tensor], tuple[int, int]]:
         # Rows are independent: a vmapped batch of row batches is one longer batch of rows.
         def stacked(tensor: Tensor, dim: int | None) -> Tensor:
@@ -127,9 +150,9 @@ class _RowLossFunction(torch.autograd.Function):
             return tensor.movedim(dim, 0)
 
         scores = stacked(scores, in_dims[0])
-        target = stacked(target, in_dims[1])
-        value, gradient = _RowLossFunction.apply(
-            scores.flatten(0, 1), target.flatten(), loss, ignore_index
-        )
+        target = stacked(target, in_dims[1]).flatten()
+        if ignored is not None:
+            ignored = stacked(ignored, in_dims[2]).flatten()
+        value, gradient = _TransformedRowLoss.apply(scores.flatten(0, 1), target, ignored, loss)
         rows = scores.shape[:2]
         return (value.unflatten(0, rows), gradient.unflatten(0, rows)), (0, 0)

@@ -26,7 +26,7 @@ def check_smoothing(smoothing: float) -> float:
     """Return ``smoothing`` as a float, or say that it must be finite and not negative."""
     if isinstance(smoothing, bool) or not isinstance(smoothing, Real):
         raise TypeError(f"smoothing must be a number, got {smoothing!r}")
-    if not math.isfinite(smoothing) or smoothing < 0:
+    if not 0 <= smoothing < math.inf:
         raise ValueError(
             f"smoothing must be finite and at least 0 (0: no smoothing), got {smoothing}"
         )
@@ -79,3 +79,20 @@ def check_k_fits(k: int, n_classes: int) -> None:
 def class_count(input: Tensor) -> int:
     """Return the size of the class dimension."""
     return input.shape[0] if input.ndim == 1 else input.shape[1]
+
+
+def all_labels(target: Tensor, n_classes: int, ignore_index: int) -> bool:
+    """Tell whether no entry of ``target`` is ignored; raise if one is out of range."""
+    if len(target) == 0:
+        return True
+    low, high = (int(bound) for bound in torch.aminmax(target))
+    if low >= 0 and high < n_classes and not low <= ignore_index <= high:
+        return True
+    outside = (target < 0) | (target >= n_classes)
+    bad = target[outside & (target != ignore_index)]
+    if len(bad):
+        raise ValueError(
+            f"target holds the label {int(bad[0])}; labels must lie in [0, {n_classes - 1}] "
+            f"(the input has {n_classes} classes) or equal ignore_index"
+        )
+    return not bool((target == ignore_index).any())

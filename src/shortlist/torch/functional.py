@@ -13,16 +13,16 @@ from __future__ import annotations
 from typing import Literal
 
 import torch
-from torch import Tensor
-from torch.nn.functional import cross_entropy
+from torch import Tensor, nn
 
 from ._entropy import TopKEntropy, TruncatedTopKEntropy
 from ._hinge import SmoothTopKHinge, TopKHinge
 from ._ova import OVAHinge, OVALogistic
-from ._row_loss import RowLoss, row_losses
+from ._row_loss import RowLoss, row_losses, values_are_free
 from ._validation import (
     REDUCTIONS,
     VARIANTS,
+    all_labels,
     check_choice,
     check_k,
     check_k_fits,
@@ -160,7 +160,7 @@ def _reduced(
     if weight is not None:
         weight = weight.to(scores.dtype)
     if loss is None:
-        result = cross_entropy(
+        result = nn.functional.cross_entropy(
             scores, target, weight, ignore_index=ignore_index, reduction=reduction
         )
     else:
@@ -179,19 +179,28 @@ def _reduce(
     ignore_index: int,
     reduction: Reduction,
 ) -> Tensor:
-    class_last = scores.movedim(1, -1) if scores.ndim > 1 else scores
-    rows = class_last.reshape(-1, class_last.shape[-1])
+    if scores.ndim == 1:
+        scores = scores.unsqueeze(0)
+    elif scores.ndim > 2:
+        scores = scores.movedim(1, -1).flatten(0, -2)
     labels = target.reshape(-1)
-    losses = row_losses(rows, labels, loss, ignore_index)
+    ignored = None
+    if not (values_are_free(labels) and all_labels(labels, scores.shape[1], ignore_index)):
+        ignored = labels == ignore_index
+    losses = row_losses(scores, labels, ignored, loss)
 
-    counted = labels != ignore_index
-    if weight is None:
-        share = counted.to(losses.dtype)
-    else:
-        share = torch.where(counted, weight[labels.where(counted, 0)], 0)
-    losses = losses * share
+    if weight is not None:
+        counted = labels if ignored is None else labels.masked_fill(ignored, 0)
+        shares = weight[counted]
+        if ignored is not None:
+            shares = shares.masked_fill(ignored, 0)
+        losses = losses * shares
     if reduction == "none":
         return losses.reshape(target.shape)
     if reduction == "sum":
         return losses.sum()
-    return losses.sum() / share.sum()
+    if weight is not None:
+        return losses.sum() / shares.sum()
+    if ignored is not None:
+        return losses.sum() / (~ignored).sum()
+    return losses.mean()

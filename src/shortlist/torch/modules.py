@@ -87,7 +87,7 @@ class TopKEntropyLoss(_ClassificationLoss):
     k : int
         Length of the shortlist to optimise for; 1 is cross-entropy.
     variant : "alpha" or "beta"
-        A wrong label takes at most 1/k of what all wrong labels take (alpha), or at most 1/k (beta).
+        A wrong label takes at most 1/k of what all wrong labels take, or at most 1/k.
     weight, ignore_index, reduction
         As in :class:`torch.nn.CrossEntropyLoss`.
     """

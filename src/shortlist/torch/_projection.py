@@ -1,0 +1,220 @@
+"""Projections onto the two top-k simplices, for rows of margins: where to cut, and where to cap.
+
+The projection of the margins a_j = 1 + f_j - f_y (j != y), divided by gamma, onto the alpha or the
+beta set is x_j = clip(a_j - tau, 0, cap) / gamma: two scalars a row. From sorted entries they come
+in closed form, from all entries of a row in Newton steps.
+
+Entries are measured from the k-th largest (the pivot): near it lie tau and every entry that is
+neither zero nor at the cap, so neither large scores nor a small gamma cost precision. ``top`` holds
+at least the k largest entries of each row, sorted; ``entries`` holds them all, or is None where
+``top`` does; ``base`` (n, 1) is the pivot's own margin.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import lru_cache
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+# Newton steps guarded by bisection end after a handful of passes; the bound is for NaN scores.
+_MAX_PASSES = 100
+
+
+class Projection(NamedTuple):
+    """x = clip(entries - cut, 0, cap) / gamma; all of shape (n, 1).
+
+    max <a, x> - gamma/2 |x|^2 is ``offset`` + gamma/2 |x|^2; ``binds`` is 1 where <1, x> = 1 and 0
+    where it is less.
+    """
+
+    cut: Tensor
+    cap: Tensor
+    offset: Tensor
+    binds: Tensor
+
+
+def closed_form_fits(k: int, width: int) -> bool:
+    """Tell whether the closed form's table, k x width a row, is worth its memory."""
+    return k * width <= 2048
+
+
+def project_beta(
+    top: Tensor, entries: Tensor | None, base: Tensor, k: int, gamma: float
+) -> Projection:
+    """Project onto {0 <= x_j <= 1/k, <1, x> <= 1}: tau >= 0, and tau = 0 where the sum is slack."""
+    cap = gamma / k
+    root = _equality(top, entries, k, cap)
+    level = root + base
+    tau = level.clamp(min=0)
+    cut = tau - base
+    excess = (top - cut).sub_(cap).clamp_(min=0).sum(1, keepdim=True)
+    offset = tau + excess.div_(k)
+    return Projection(cut, torch.full_like(cut, cap), offset, level.gt_(0))
+
+
+def project_alpha(
+    top: Tensor, entries: Tensor | None, base: Tensor, k: int, gamma: float
+) -> Projection:
+    """Project onto {0 <= x_j <= <1, x>/k, <1, x> <= 1}.
+
+    The multiplier of <1, x> <= 1 is tau + (sum of what the cap cuts off) / k. Where it would be
+    negative, the projection is that onto the cone without the constraint.
+    """
+    full_cap = gamma / k
+    cut = _equality(top, entries, k, full_cap)
+    excess = (top - cut).sub_(full_cap).clamp_(min=0).sum(1, keepdim=True)
+    offset = (cut + base).add_(excess.div_(k))
+    cap, binds = torch.full_like(cut, full_cap), torch.ones_like(cut)
+    rows = (offset < 0).squeeze(1).nonzero().squeeze(1)
+    if len(rows):
+        level = base[rows]
+        # No entry this far below the pivot is positive; huge ones would cost precision.
+        margins = top[rows].clamp_(min=-2 * full_cap) + level
+        if entries is None:
+            tau, row_cap = _cone_sorted(margins, k)
+        else:
+            tau, row_cap = _cone_newton(entries[rows] + level, margins[:, :k], k)
+        empty = margins[:, :k].sum(1, keepdim=True) <= 0
+        cut.index_copy_(0, rows, torch.where(empty, 0, tau - level))
+        cap.index_copy_(0, rows, torch.where(empty, 0, row_cap))
+        offset.index_fill_(0, rows, 0.0)
+        binds.index_fill_(0, rows, 0.0)
+    return Projection(cut, cap, offset, binds)
+
+
+def _equality(top: Tensor, entries: Tensor | None, k: int, cap: float) -> Tensor:
+    """Solve sum_j clip(t_j - tau, 0, cap) = k cap for tau, which lies in [-cap, 0].
+
+    Let S_r be the sum of the r largest. The left side is the least over n of n cap plus the sum of
+    relu(t_j - tau) beyond the n largest; that sum is the largest over r of
+    S_r - S_n - (r - n) tau. All fall in tau, so the root is
+    tau = min over n < k of max over r > n of (S_r - S_n - (k - n) cap) / (r - n).
+    """
+    width = top.shape[1]
+    if not closed_form_fits(k, width):
+        root = top.new_full((top.shape[0], 1), -cap)
+    else:
+        # Entries below -cap are zero and entries above cap are capped, however far they are.
+        sums = nn.functional.pad(top.clamp(-2 * cap, cap).cumsum(1), (1, 0))
+        table = _tables(k, width, top.dtype, top.device)
+        gaps = sums[:, None, 1:] - (sums[:, :k] + cap * table.free).unsqueeze(2)
+        root = torch.addcmul(table.forbidden, gaps, table.per_gap).amax(2).amin(1, keepdim=True)
+    if entries is None:
+        return root
+    # The entries left out can only raise the root.
+    return _equality_newton(entries, root.clamp_(-cap, 0), k, cap)
+
+
+def _cone_sorted(a: Tensor, k: int) -> tuple[Tensor, Tensor]:
+    """Project the sorted margins a onto {0 <= x_j <= <1, x>/k}: x = clip(a - tau, 0, cap).
+
+    The conditions are k tau = -sum relu(a - tau - cap) and k cap = sum clip(a - tau, 0, cap). With
+    n entries at the cap and r positive they are linear; as above, each being a least or a largest
+    value over n or r, tau = min over n < k of max over r > n of
+    (n S_r - k S_n) / ((k - n)^2 + n (r - n)), and then cap = min over n < k of
+    (sum of relu(a_j - tau) beyond the n largest) / (k - n).
+    """
+    sums = nn.functional.pad(a.cumsum(1), (1, 0))
+    table = _tables(k, a.shape[1], a.dtype, a.device)
+    gaps = table.capped * sums[:, None, 1:] - k * sums[:, :k, None]
+    tau = torch.addcmul(table.forbidden, gaps, table.per_cone).amax(2).amin(1, keepdim=True)
+    positive = (a - tau).clamp_(min=0)
+    largest = nn.functional.pad(positive.cumsum(1), (1, 0))
+    cap = ((largest[:, -1:] - largest[:, :k]) / table.free).amin(1, keepdim=True)
+    return tau, cap
+
+
+class _Tables(NamedTuple):
+    """Coefficients for n = 0 .. k - 1 entries at the cap (down) and r = 1 .. width positive."""
+
+    capped: Tensor  # n, as a column
+    free: Tensor  # k - n, as a row
+    per_gap: Tensor  # 1 / (r - n), or 0 where r <= n
+    per_cone: Tensor  # 1 / ((k - n)^2 + n (r - n)), or 0 where r <= n
+    forbidden: Tensor  # minus infinity where r <= n, or 0
+
+
+@lru_cache(maxsize=64)
+def _tables(k: int, width: int, dtype: torch.dtype, device: torch.device) -> _Tables:
+    capped = torch.arange(k, dtype=dtype, device=device).unsqueeze(1)
+    gap = torch.arange(1, width + 1, dtype=dtype, device=device) - capped
+    allowed = gap > 0
+    free = k - capped
+    return _Tables(
+        capped,
+        free.squeeze(1),
+        torch.where(allowed, 1 / gap, 0),
+        torch.where(allowed, 1 / (free * free + capped * gap), 0),
+        torch.where(allowed, torch.zeros_like(gap), -torch.inf),
+    )
+
+
+def _equality_newton(entries: Tensor, low: Tensor, k: int, cap: float) -> Tensor:
+    """Solve what :func:`_equality` solves, over all entries, from a lower bound."""
+    clipped = torch.empty_like(entries)
+
+    def excess(tau: Tensor) -> tuple[Tensor, Tensor]:
+        torch.sub(entries, tau, out=clipped).clamp_(0, cap)
+        total = clipped.sum(1, keepdim=True)
+        # Neither 0 nor at the cap. All in place: comparisons that make booleans are slow.
+        inside = clipped.div_(cap).frac_().sign_().sum(1, keepdim=True)
+        return total - k * cap, inside
+
+    return _newton(excess, low, torch.zeros_like(low), cap)
+
+
+def _cone_newton(entries: Tensor, top: Tensor, k: int) -> tuple[Tensor, Tensor]:
+    """Solve what :func:`_cone_sorted` solves, over all entries; ``top`` holds the k largest.
+
+    In T = tau + cap: with k tau = -sum relu(a - T), F(T) = sum relu(a - tau) + 2 k tau - k T
+    decreases, is >= 0 at the k-th largest entry, and <= 0 at ``high`` below.
+    """
+    positive = torch.empty_like(entries)
+
+    def lower(upper: Tensor) -> Tensor:
+        return (top - upper).clamp_(min=0).sum(1, keepdim=True) / -k
+
+    def condition(upper: Tensor) -> tuple[Tensor, Tensor]:
+        tau = lower(upper)
+        n_capped = (top > upper).sum(1, keepdim=True)
+        torch.sub(entries, tau, out=positive).clamp_(min=0)
+        total = positive.sum(1, keepdim=True)
+        support = positive.sign_().sum(1, keepdim=True)
+        slope = ((k - n_capped) ** 2 + n_capped * (support - n_capped)) / k
+        return total + 2 * k * tau - k * upper, slope
+
+    high = torch.maximum(top[:, :1], entries.clamp(min=0).sum(1, keepdim=True) / k)
+    upper = _newton(condition, top[:, -1:], high, high)
+    tau = lower(upper)
+    return tau, upper - tau
+
+
+def _newton(
+    function: Callable[[Tensor], tuple[Tensor, Tensor]],
+    low: Tensor,
+    high: Tensor,
+    scale: Tensor | float,
+) -> Tensor:
+    """Find the root in [low, high] of a decreasing piecewise linear function, row by row.
+
+    ``function`` returns the value and minus the slope. Steps that leave the bracket, which they can
+    because the function is neither convex nor concave, give way to bisection.
+    """
+    tolerance = 4 * torch.finfo(low.dtype).eps * abs(scale)
+    point = low
+    for _ in range(_MAX_PASSES):
+        value, slope = function(point)
+        above = value >= 0
+        low = torch.where(above, point, low)
+        high = torch.where(above, high, point)
+        step = torch.where(value == 0, 0, value / slope)
+        done = ~((step.abs() > tolerance) & (high - low > tolerance))
+        moved = point + step
+        inside = (moved > low) & (moved < high)
+        point = torch.where(done | inside, moved.clamp(low, high), (low + high) / 2)
+        if bool(done.all()):
+            break
+    return point
