@@ -8,6 +8,11 @@ except ImportError as missing:
     ) from missing
 
 from . import functional
+from .backbones import features_command
+from .bridge import from_linear, to_linear
+from .features import FeatureFiles, extract_features
+from .images import ImageFolder
+from .metrics import TopKAccuracy
 from .modules import (
     OVAHingeLoss,
     OVALogisticLoss,
@@ -17,10 +22,17 @@ from .modules import (
 )
 
 __all__ = [
+    "FeatureFiles",
+    "ImageFolder",
     "OVAHingeLoss",
     "OVALogisticLoss",
+    "TopKAccuracy",
     "TopKEntropyLoss",
     "TopKHingeLoss",
     "TruncatedTopKEntropyLoss",
+    "extract_features",
+    "features_command",
+    "from_linear",
     "functional",
+    "to_linear",
 ]

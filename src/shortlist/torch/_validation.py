@@ -13,12 +13,12 @@ VARIANTS = ("alpha", "beta")
 REDUCTIONS = ("none", "mean", "sum")
 
 
-def check_k(k: int) -> int:
+def check_k(k: int, name: str = "k") -> int:
     """Return ``k`` as an int, or say that it must be a positive integer."""
     if isinstance(k, bool) or not isinstance(k, Integral):
-        raise TypeError(f"k must be a positive integer, got {k!r}")
+        raise TypeError(f"{name} must be a positive integer, got {k!r}")
     if k < 1:
-        raise ValueError(f"k must be at least 1, got {k}")
+        raise ValueError(f"{name} must be at least 1, got {k}")
     return int(k)
 
 
