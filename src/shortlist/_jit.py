@@ -22,7 +22,12 @@ from pathlib import Path
 from typing import Any
 
 import numba
-from numba.core.caching import CompileResultCacheImpl, FunctionCache, _CacheLocator
+from numba.core.caching import (
+    CompileResultCacheImpl,
+    FunctionCache,
+    IndexDataCacheFile,
+    _CacheLocator,
+)
 from numba.extending import overload
 
 PACKAGE = Path(__file__).parent
@@ -119,13 +124,37 @@ class _CacheImpl(CompileResultCacheImpl):
     _locator_classes = [_Locator]  # noqa: RUF012 (numba's own interface)
 
 
+class _CacheFiles(IndexDataCacheFile):
+    def save(self, key: tuple, data: Any) -> None:
+        # numba numbers the data files: two processes that compile for different types at the
+        # same time take the same number, and one would load the other's code. A name made of
+        # the key cannot be mistaken; the worst is an entry missing from the index.
+        digest = hashlib.sha256(repr(key).encode()).hexdigest()[:16]
+        name = self._index_name.removesuffix(".nbi") + f".{digest}.nbc"
+        self._save_data(name, data)
+        self._save_index({**self._load_index(), key: name})
+
+
 class _KernelCache(FunctionCache):
+    """A cache that costs at most a compilation when it is full, gone, cut short or garbled."""
+
     _impl_class = _CacheImpl
+
+    def __init__(self, function: Callable) -> None:
+        super().__init__(function)
+        self._cache_file = _CacheFiles(
+            self._cache_path, self._impl.filename_base, self._impl.locator.get_source_stamp()
+        )
+
+    def _load_overload(self, sig: Any, target_context: Any) -> Any:
+        try:
+            return super()._load_overload(sig, target_context)
+        except Exception:
+            self.flush()  # so that what is compiled now replaces what could not be read
+            return None
 
     @contextlib.contextmanager
     def _guard_against_spurious_io_errors(self) -> Iterator[None]:
-        # A cache that is full, gone, cut short or written by two processes at once costs a
-        # compilation; it must never cost a fit.
         try:
             yield
         except Exception:
@@ -149,7 +178,9 @@ def njit(
         return lambda f: njit(f, sums=sums, maxima=maxima, inline=inline)
     math = _REORDERED if sums else _MAXIMA if maxima else _CAREFUL
     kernel = numba.njit(fastmath=math, forceinline=inline, **_OPTIONS)(function)
-    if cache_directory() is not None and PACKAGE.as_posix() in function.__code__.co_filename and hasattr(kernel, "py_func"):
+    ours = Path(function.__code__.co_filename).is_relative_to(PACKAGE)
+    # (NUMBA_DISABLE_JIT gives back the plain function)
+    if ours and kernel is not function and cache_directory() is not None:
         kernel._cache = _KernelCache(kernel.py_func)
     return kernel
 

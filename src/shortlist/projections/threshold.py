@@ -37,7 +37,7 @@ def clipped_sum(z, first, second, cap):
     zero = z.dtype.type(0)
     c = z.dtype.type(cap)
     total = zero
-    inside = 0
+    inside = np.int32(0)
     for j in range(z.shape[0]):
         d = less(z[j], first, second)
         total += min(max(d, zero), c)

@@ -69,7 +69,7 @@ def walk_cap(z, top, k, radius, rho, heap):
         popped += 1
         gap = np.float64(heap[count - k]) - np.float64(heap[count - 1 - k])
     else:
-        gap = np.inf
+        gap = np.float64(np.inf)
     c = min((top + capped_sum / k) / (1.0 + rho * k), most)
     if c <= gap:
         # The k largest stand at the cap and nothing else is positive: any threshold between
