@@ -1,0 +1,104 @@
+"""The data of Table 3's experiments: embedded, from files, or downloaded."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from shortlist.experiments.protocol import Parts
+from shortlist.experiments.registry import MissingData
+
+
+def letter_parts() -> Parts:
+    """Letter as it comes with the package, in the paper's three parts."""
+    from shortlist.datasets import load_letter
+
+    data = load_letter()
+    return Parts(
+        data.X_train, data.y_train, data.X_test, data.y_test, data.X_val, data.y_val
+    )
+
+
+def read_parts(
+    name: str, data: Path | None, test_data: Path | None, *, seed: int, hint: str
+) -> Parts:
+    """Parts from files.
+
+    One file may hold training and test examples (and validation examples); or ``data`` holds the
+    training examples and ``test_data`` the test examples. A file with one unnamed set is halved
+    into training and test examples, class by class, as the paper does with ALOI.
+    """
+    from shortlist.datasets import DataError, read_splits
+
+    if data is None:
+        raise MissingData(f"{name} needs its data: {hint}")
+    parts = read_splits(data)
+    if test_data is not None:
+        test = read_splits(test_data, n_features=next(iter(parts.values())).n_features)
+        parts = {
+            "train": parts.get("train") or parts["all"],
+            "test": test.get("test") or test["all"],
+            **({"val": parts["val"]} if "val" in parts else {}),
+        }
+    if "all" in parts:
+        return _halved(*parts["all"], seed)
+    for part in ("train", "test"):
+        if part not in parts:
+            raise DataError(f"holds no part {part!r}, only {', '.join(parts)}", path=str(data))
+    X_val, y_val = parts.get("val", (None, None))
+    return _dense_in_single(Parts(*parts["train"], *parts["test"], X_val, y_val))
+
+
+def downloaded_parts(name: str, *, seed: int) -> Parts:
+    """One of LibSVM's sets, from the cache or its site."""
+    from shortlist.datasets import fetch
+
+    data = fetch(name, random_state=seed)
+    return _dense_in_single(Parts(*data.train, *data.part("test")))
+
+
+def subsample(parts: Parts, n: int, seed: int) -> Parts:
+    """At most ``n`` examples of each part, drawn at random."""
+    random = np.random.default_rng(seed)
+
+    def some(X: Any, y: Any) -> tuple[Any, Any]:
+        if X is None or X.shape[0] <= n:
+            return X, y
+        rows = np.sort(random.choice(X.shape[0], n, replace=False))
+        return X[rows], np.asarray(y)[rows]
+
+    train = some(parts.X_train, parts.y_train)
+    test = some(parts.X_test, parts.y_test)
+    return Parts(*train, *test, *some(parts.X_val, parts.y_val))
+
+
+def _halved(X: Any, y: Any, seed: int) -> Parts:
+    from sklearn.model_selection import train_test_split
+
+    X_train, X_test, y_train, y_test = train_test_split(
+        X, y, test_size=0.5, stratify=y, random_state=seed
+    )
+    return _dense_in_single(Parts(X_train, y_train, X_test, y_test))
+
+
+def _dense_in_single(parts: Parts) -> Parts:
+    """Features in single precision, dense where most entries are not zero: fast and exact enough."""
+
+    def convert(X: Any) -> Any:
+        if X is None:
+            return None
+        if hasattr(X, "toarray"):
+            size = X.shape[0] * X.shape[1]
+            X = X.toarray() if X.nnz > 0.3 * size else X
+        return X.astype(np.float32, copy=False)
+
+    return Parts(
+        convert(parts.X_train),
+        np.asarray(parts.y_train),
+        convert(parts.X_test),
+        np.asarray(parts.y_test),
+        convert(parts.X_val),
+        None if parts.y_val is None else np.asarray(parts.y_val),
+    )

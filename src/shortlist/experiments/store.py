@@ -1,0 +1,113 @@
+"""Finished units of work on disk: what lets a killed run go on where it stopped."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from shortlist import __version__
+from shortlist._files import atomic_write
+
+Tick = Callable[[float], None]
+Record = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Unit:
+    """A piece of work that is computed as a whole and stored as a whole.
+
+    Attributes
+    ----------
+    name : str
+        For people, such as "letter, top-3 SVM".
+    parameters : mapping
+        Everything the result depends on, as plain data: units with equal parameters are the same.
+    work : callable
+        ``work(parameters, payload, tick)`` returns the result as plain data. It is defined at a
+        module's top level, since it may run in another process, and calls ``tick`` with the share
+        done so far, from 0 to 1.
+    payload : any
+        Data too large to be a parameter; the parameters hold its fingerprint.
+    weight : float
+        How long the unit takes compared with others; only the estimate of the time left uses it.
+    """
+
+    name: str
+    parameters: Mapping[str, Any]
+    work: Callable[[Mapping[str, Any], Any, Tick], Record] = field(compare=False)
+    payload: Any = field(default=None, compare=False, repr=False)
+    weight: float = field(default=1.0, compare=False)
+
+    @property
+    def identity(self) -> Record:
+        """What must agree for a stored result to stand for this unit."""
+        work = f"{self.work.__module__}.{self.work.__qualname__}"
+        return {"version": __version__, "work": work, "parameters": _plain(self.parameters)}
+
+    @property
+    def key(self) -> str:
+        """A file name: readable, and different for different units."""
+        text = json.dumps(self.identity, sort_keys=True)
+        digest = hashlib.sha256(text.encode()).hexdigest()[:16]
+        return f"{re.sub(r'[^a-z0-9]+', '-', self.name.lower()).strip('-')}-{digest}"
+
+
+class UnitStore:
+    """The finished units of a folder, one JSON file each, written atomically."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        folder.mkdir(parents=True, exist_ok=True)
+
+    def path(self, unit: Unit) -> Path:
+        return self.folder / f"{unit.key}.json"
+
+    def get(self, unit: Unit) -> Record | None:
+        """Return the stored result, or None; a file that is damaged or foreign counts as none."""
+        try:
+            stored = json.loads(self.path(unit).read_text(encoding="utf-8"))
+            if stored["unit"] == unit.identity:
+                return stored["result"]
+        except (FileNotFoundError, ValueError, KeyError, TypeError):
+            pass
+        return None
+
+    def put(self, unit: Unit, result: Record) -> Record:
+        """Store a result and return it as it will be read back."""
+        text = json.dumps({"name": unit.name, "unit": unit.identity, "result": _plain(result)})
+        with atomic_write(self.path(unit)) as part:
+            part.write_text(text, encoding="utf-8")
+        return json.loads(text)["result"]
+
+
+def fingerprint(*arrays: Any) -> str:
+    """A short hash of arrays' types, shapes and contents; sparse matrices go by their parts."""
+    digest = hashlib.sha256()
+    for array in arrays:
+        parts = (
+            [array.data, array.indices, array.indptr] if hasattr(array, "indptr") else [array]
+        )
+        for part in parts:
+            dense = np.ascontiguousarray(part)
+            digest.update(f"{dense.dtype.str}{dense.shape}".encode())
+            # Names of classes are Python objects now and then: their text stands for them.
+            digest.update(repr(dense.tolist()).encode() if dense.dtype.hasobject else dense.data)
+    return digest.hexdigest()[:16]
+
+
+def _plain(value: Any) -> Any:
+    """Data as JSON returns it: NumPy's types become Python's, tuples become lists."""
+    if isinstance(value, Mapping):
+        return {str(key): _plain(entry) for key, entry in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(entry) for entry in value]
+    if hasattr(value, "tolist"):
+        return _plain(value.tolist())
+    return value
