@@ -88,7 +88,8 @@ def load_backbone(name: str, image_size: int = 224) -> tuple[nn.Module, Transfor
     library, _, model_name = name.partition(":")
     if not model_name:
         raise ValueError(
-            f"model must be timm:NAME, torchvision:NAME, MODULE:FUNCTION or a .pt file, got {name!r}"
+            "model must be timm:NAME, torchvision:NAME, MODULE:FUNCTION or a .pt file, "
+            f"got {name!r}"
         )
     if library == "timm":
         return _from_timm(model_name)

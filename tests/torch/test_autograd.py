@@ -1,0 +1,132 @@
+"""Derivatives of every order and mode, torch.func, torch.compile, half precision."""
+
+import pytest
+from torch.nn.functional import cross_entropy
+
+import torch
+from shortlist.torch import functional as F
+
+from .cases import CASES, SMOOTH
+
+ONE_OF_EACH = [
+    case for case in CASES if case.k in (1, 3) and case.params.get("smoothing", 1.0) in (0.5, 1.0)
+]
+
+
+def batch(m=7, n=5, seed=0, dtype=torch.float64):
+    generator = torch.Generator().manual_seed(seed)
+    scores = torch.randn(n, m, generator=generator, dtype=dtype) * 1.5
+    return scores.requires_grad_(), torch.randint(m, (n,), generator=generator)
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_first_derivatives_in_both_modes(case):
+    scores, target = batch()
+    target[1] = -100
+    loss = case.make(weight=torch.linspace(0.5, 2, 7, dtype=torch.float64))
+    torch.autograd.gradcheck(lambda f: loss(f, target), scores, check_forward_ad=True)
+
+
+@pytest.mark.parametrize("case", SMOOTH, ids=str)
+def test_second_derivatives(case):
+    scores, target = batch()
+    target[1] = -100
+    loss = case.make(reduction="sum")
+    torch.autograd.gradgradcheck(lambda f: loss(f, target), scores)
+
+
+@pytest.mark.parametrize("case", [c for c in CASES if c not in SMOOTH], ids=str)
+def test_the_hinge_is_flat_between_its_kinks(case):
+    scores, target = batch()
+    (gradient,) = torch.autograd.grad(case.make()(scores, target), scores, create_graph=True)
+    (second,) = torch.autograd.grad((gradient**2).sum(), scores)
+    assert (second == 0).all()
+
+
+@pytest.mark.parametrize("case", ONE_OF_EACH, ids=str)
+def test_per_example_gradients_by_vmap(case):
+    scores, target = batch()
+    target[2] = -100
+    loss = case.make(reduction="sum")
+    per_example = torch.func.vmap(torch.func.grad(loss))(scores.detach(), target)
+    (gradient,) = torch.autograd.grad(loss(scores, target), scores)
+    torch.testing.assert_close(per_example, gradient)
+
+
+@pytest.mark.parametrize("case", [c for c in ONE_OF_EACH if c in SMOOTH], ids=str)
+def test_hessians_by_torch_func(case):
+    scores, target = batch()
+    loss = case.make(reduction="sum")
+    forward_over_reverse = torch.func.hessian(loss)(scores.detach(), target)
+    reverse_over_reverse = torch.autograd.functional.hessian(lambda f: loss(f, target), scores)
+    torch.testing.assert_close(forward_over_reverse, reverse_over_reverse)
+
+
+def test_vmap_over_score_batches_that_share_their_labels():
+    scores, target = batch()
+    stack = torch.stack([scores.detach(), 2 * scores.detach()], 1)
+    losses = torch.func.vmap(lambda f: F.topk_hinge_loss(f, target, 3), in_dims=1)(stack)
+    expected = torch.stack([F.topk_hinge_loss(stack[:, i], target, 3) for i in range(2)])
+    torch.testing.assert_close(losses, expected)
+
+
+@pytest.mark.parametrize("case", ONE_OF_EACH, ids=str)
+def test_compiles_to_one_graph(case):
+    torch.compiler.reset()
+    loss = case.make(weight=torch.linspace(0.5, 2, 40))
+    compiled = torch.compile(loss, fullgraph=True, backend="aot_eager")
+    for seed in range(2):
+        scores, target = batch(m=40, n=12, seed=seed, dtype=torch.float32)
+        target[0] = -100
+        expected = loss(scores, target)
+        found = compiled(scores, target)
+        torch.testing.assert_close(found, expected)
+        for one, other in zip(
+            torch.autograd.grad(found, scores), torch.autograd.grad(expected, scores), strict=True
+        ):
+            torch.testing.assert_close(one, other)
+
+
+@pytest.mark.parametrize("case", ONE_OF_EACH, ids=str)
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_half_precision_is_computed_in_single(case, dtype):
+    scores, target = batch(m=50, n=20, dtype=torch.float32)
+    half = scores.detach().to(dtype).requires_grad_()
+    single = half.detach().float().requires_grad_()
+    loss = case.make()
+    found, expected = loss(half, target), loss(single, target)
+    assert found.dtype == dtype
+    assert found == expected.to(dtype)
+    (found_gradient,) = torch.autograd.grad(found, half)
+    (gradient,) = torch.autograd.grad(expected, single)
+    torch.testing.assert_close(found_gradient, gradient.to(dtype))
+
+
+@pytest.mark.parametrize("case", ONE_OF_EACH, ids=str)
+def test_autocast_gives_single_precision_as_cross_entropy_does(case):
+    layer = torch.nn.Linear(4, 10)
+    inputs, target = torch.randn(6, 4), torch.randint(10, (6,))
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        scores = layer(inputs)
+        assert scores.dtype == torch.bfloat16
+        found = case.make()(scores, target)
+        assert found.dtype == cross_entropy(scores, target).dtype == torch.float32
+    assert found == case.make()(scores.float(), target)
+    found.backward()
+    assert layer.weight.grad.isfinite().all()
+
+
+def test_training_a_layer_lowers_each_loss():
+    generator = torch.Generator().manual_seed(0)
+    inputs = torch.randn(60, 8, generator=generator)
+    target = torch.randint(6, (60,), generator=generator)
+    for case in ONE_OF_EACH:
+        layer = torch.nn.Linear(8, 6)
+        loss = case.make()
+        optimizer = torch.optim.SGD(layer.parameters(), lr=0.1)
+        start = loss(layer(inputs), target).item()
+        for _ in range(30):
+            optimizer.zero_grad()
+            loss(layer(inputs), target).backward()
+            optimizer.step()
+        assert loss(layer(inputs), target).item() < 0.98 * start, str(case)

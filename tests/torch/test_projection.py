@@ -1,0 +1,93 @@
+"""The projections behind the smooth hinges: closed form, Newton steps, and selection agree."""
+
+import pytest
+
+import torch
+from shortlist.torch import _hinge, _projection
+from shortlist.torch._selection import largest
+from shortlist.torch.functional import topk_hinge_loss
+
+
+def rows(seed, scale, margin, n=24, m=120, dtype=torch.float64):
+    generator = torch.Generator().manual_seed(seed)
+    scores = torch.randn(n, m, generator=generator, dtype=dtype) * scale
+    target = torch.randint(m, (n,), generator=generator)
+    scores[torch.arange(n), target] += margin
+    return scores, target
+
+
+@pytest.mark.parametrize("alpha", [True, False])
+@pytest.mark.parametrize("k", [1, 2, 5, 30])
+@pytest.mark.parametrize("gamma", [0.01, 1.0, 10.0])
+def test_newton_finds_the_closed_forms_projection(alpha, k, gamma):
+    project = _projection.project_alpha if alpha else _projection.project_beta
+    for seed, (scale, margin) in enumerate(
+        [(0.0, 0.5), (0.001, 0.9), (0.01, 1.0), (0.1, 1.2), (1.0, 3.0), (5.0, 0.0)]
+    ):
+        scores, target = rows(seed, scale, margin)
+        label = target.unsqueeze(1)
+        top = scores.scatter(1, label, -torch.inf).topk(scores.shape[1] - 1, dim=1).values
+        pivot = top[:, k - 1 : k].clone()
+        base = 1 + pivot - scores.gather(1, label)
+        top -= pivot
+        # The closed form is only meant for small tables, but holds for any.
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(_projection, "closed_form_fits", lambda k, width: True)
+            closed = project(top.clone(), None, base, k, gamma)
+        newton = project(top[:, :k].clone(), top.clone(), base, k, gamma)
+        x, z = (
+            (top - found.cut).clamp(min=0).clamp(max=found.cap) / gamma
+            for found in (closed, newton)
+        )
+        torch.testing.assert_close(x, z, rtol=0, atol=1e-11)
+        torch.testing.assert_close(closed.offset, newton.offset, rtol=0, atol=1e-11)
+        assert torch.equal(closed.binds, newton.binds)
+        bound = closed.binds.squeeze(1) == 1
+        torch.testing.assert_close(
+            x.sum(1)[bound], torch.ones_like(x[bound, 0]), rtol=0, atol=1e-11
+        )
+
+
+@pytest.mark.parametrize("variant", ["alpha", "beta"])
+@pytest.mark.parametrize("scale", [0.001, 0.05, 0.3, 1.0])
+def test_every_way_to_solve_gives_the_same_loss(monkeypatch, variant, scale):
+    # Near-uniform scores take Newton steps, spread ones a wider selection or none.
+    scores, target = rows(1, scale, 0.0, n=64, m=500)
+    usual = topk_hinge_loss(scores, target, 4, 1.0, variant, reduction="none")
+    monkeypatch.setattr(_hinge, "closed_form_fits", lambda k, width: False)
+    monkeypatch.setattr(_projection, "closed_form_fits", lambda k, width: False)
+    newton = topk_hinge_loss(scores, target, 4, 1.0, variant, reduction="none")
+    torch.testing.assert_close(usual, newton, rtol=0, atol=1e-11)
+
+
+@pytest.mark.parametrize("gamma", [1e-3, 1.0])
+def test_outliers_cost_no_precision_in_float32(gamma):
+    scores, target = rows(2, 0.1, 0.0)
+    scores[:, 7] = 1e4
+    scores[:, 8] = -1e4
+    exact = topk_hinge_loss(scores, target, 3, gamma, reduction="none")
+    single = topk_hinge_loss(scores.float(), target, 3, gamma, reduction="none")
+    torch.testing.assert_close(single.double(), exact, rtol=2e-6, atol=2e-6)
+    scores = scores.float().requires_grad_()
+    loss = topk_hinge_loss(scores, target, 3, gamma, reduction="sum")
+    (gradient,) = torch.autograd.grad(loss, scores)
+    assert gradient.sum(1).abs().max() < 1e-4
+
+
+@pytest.mark.parametrize(("n", "count"), [(101, 5), (128, 7), (200, 16), (1003, 17), (1003, 60)])
+def test_blocked_selection_is_topk(n, count):
+    generator = torch.Generator().manual_seed(n)
+    values = torch.randn(50, n, generator=generator)
+    values[:, ::3] = values[:, ::3].round()  # ties
+    values[0] = 0.0
+    found, columns = largest(values, count)
+    assert torch.equal(found, values.topk(count, dim=1).values)
+    assert torch.equal(values.gather(1, columns), found)
+    assert all(len(row.unique()) == count for row in columns)
+
+
+def test_nan_scores_end_in_nan():
+    scores = torch.zeros(3, 200)
+    scores[1, 5] = torch.nan
+    losses = topk_hinge_loss(scores, torch.tensor([0, 1, 2]), 3, reduction="none")
+    assert losses.isnan().tolist() == [False, True, False]
