@@ -6,6 +6,8 @@ from typing import Annotated
 
 import typer
 
+from shortlist.cli.bench import bench
+from shortlist.cli.cv import cv
 from shortlist.cli.evaluate import evaluate
 from shortlist.cli.info import info
 from shortlist.cli.predict import predict
@@ -39,7 +41,8 @@ def _flowing(docstring: str) -> str:
     return "\n\n".join(p if "\n  " in p else " ".join(p.split()) for p in paragraphs)
 
 
-_add(MODELS, train, predict, evaluate, info)
+_add(MODELS, train, cv, predict, evaluate, info)
+_add(STUDIES, bench)
 
 
 def _show_version(wanted: bool) -> None:

@@ -1,5 +1,6 @@
 """``shortlist evaluate``: how often the shortlist holds the label."""
 
+from dataclasses import asdict
 from typing import Annotated, Any
 
 from typer import Option
@@ -75,9 +76,9 @@ def evaluate(
       shortlist evaluate model test.svm --ks 1,5,10 --classes 20
     """
     from shortlist.cli.data import describe_data
-    from shortlist.cli.models import load_model, read_for
+    from shortlist.cli.models import Columns, load_model
     from shortlist.cli.output import print_json, print_line
-    from shortlist.cli.ranking import rank_labels
+    from shortlist.cli.ranking import Rankings
 
     trained = load_model(model)
     most = len(trained.classes_)
@@ -85,15 +86,26 @@ def evaluate(
     listed = int(trained.k) if k is None else k
     if not 1 <= listed <= most:
         raise ValueError(f"--k must be from 1 to {most}, the model's number of classes; got {k}")
-    examples = read_for(trained, data, reading, labelled=True)
-    ranking = rank_labels(trained, examples, ties.value)
-    _warn(ranking, lengths)
-    reports = ranking.per_class(listed)
+    examples = Columns.of_model(trained).read(data, reading, part="test", labelled=True)
+    rankings = Rankings(trained, examples, ties.value)
+    _warn(rankings, lengths)
+    reports = rankings.at(listed).per_class(listed)
     if as_json:
-        print_json(_as_json(model, data, ranking, reports, listed))
+        print_json(
+            {
+                "model": model,
+                "data": data,
+                "n_samples": examples.n_samples,
+                "n_unknown_labels": rankings.at(1).unknown,
+                "ties": ties.value,
+                "accuracy": [rankings.at(k).accuracy(k) for k in range(1, most + 1)],
+                "k": listed,
+                "classes": [asdict(report) for report in reports],
+            }
+        )
         return
     print_line(describe_data(examples))
-    _print_curve(ranking, lengths)
+    _print_curve(rankings, lengths)
     if classes != 0:
         _print_classes(reports, listed, classes, _names(trained, examples))
 
@@ -110,47 +122,32 @@ def _lengths(text: str | None, own: int, most: int) -> list[int]:
     return sorted(set(lengths))
 
 
-def _warn(ranking: Any, lengths: list[int]) -> None:
+def _warn(rankings: Any, lengths: list[int]) -> None:
     import warnings
 
-    if ranking.unknown:
+    first = rankings.at(1)
+    if first.unknown:
         warnings.warn(
-            f"{ranking.unknown} of {len(ranking.labels)} examples have labels that the model does "
-            "not know; they count as errors",
+            f"{first.unknown} of {len(first.labels)} examples have labels that the model does not "
+            "know; they count as errors",
             stacklevel=2,
         )
-    k = max(lengths, key=ranking.decided_by_ties)
-    share = ranking.decided_by_ties(k)
-    if ranking.ties == "optimistic" and share > _NOTICEABLE:
+    decided = {k: rankings.at(k).decided_by_ties(k) for k in lengths}
+    k = max(decided, key=lambda length: decided[length])
+    if first.ties == "optimistic" and decided[k] > _NOTICEABLE:
         warnings.warn(
-            f"ties decide {share:.1%} of the examples at k={k}, all in favour; --ties expected "
-            "gives a figure that ties cannot inflate",
+            f"ties decide {decided[k]:.1%} of the examples at k={k}, all in favour; "
+            "--ties expected gives a figure that ties cannot inflate",
             stacklevel=2,
         )
 
 
-def _as_json(
-    model: str, data: str, ranking: Any, reports: list[Any], listed: int
-) -> dict[str, Any]:
-    from dataclasses import asdict
-
-    return {
-        "model": model,
-        "data": data,
-        "n_samples": len(ranking.labels),
-        "n_unknown_labels": ranking.unknown,
-        "ties": ranking.ties,
-        "accuracy": [ranking.accuracy(k) for k in range(1, len(ranking.classes) + 1)],
-        "k": listed,
-        "classes": [asdict(report) for report in reports],
-    }
-
-
-def _print_curve(ranking: Any, lengths: list[int]) -> None:
+def _print_curve(rankings: Any, lengths: list[int]) -> None:
     from shortlist.cli.output import percent, print_table
 
     rows = []
     for k in lengths:
+        ranking = rankings.at(k)
         share = ranking.accuracy(k)
         missed = round((1 - share) * len(ranking.labels), 1)
         rows.append([str(k), percent(share), percent(1 - share), f"{missed:g}"])

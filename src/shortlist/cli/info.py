@@ -1,5 +1,6 @@
 """``shortlist info``: what a model file holds, or what this installation is."""
 
+import math
 from typing import Annotated, Any
 
 from typer import Argument, Option
@@ -7,7 +8,7 @@ from typer import Argument, Option
 from shortlist.cli.options import OUTPUT
 
 # Parts of a description that have a section of their own, or say the same as another.
-_KNOWN = ("params", "result", "n_iter")
+_KNOWN = ("params", "result", "n_iter", "models", "ks", "chosen", "table")
 
 
 def info(
@@ -60,6 +61,7 @@ def _sections(facts: dict[str, Any]) -> dict[str, dict[str, Any]]:
     arrays = {
         name: f"{kind} {' x '.join(map(str, shape))}"
         for name, (kind, shape) in facts["arrays"].items()
+        if not name.startswith("meta.")
     }
     file = {
         "file": facts["path"],
@@ -72,8 +74,27 @@ def _sections(facts: dict[str, Any]) -> dict[str, dict[str, Any]]:
         "Parameters": parameters,
         "Fitted": meta,
         "Training": record,
+        "Chosen models": _chosen(facts["meta"]),
         "Arrays": arrays,
     }
+
+
+def _chosen(meta: dict[str, Any]) -> dict[str, str]:
+    """What a search chose for each k, in a line."""
+    lines = {}
+    for k, number in zip(meta.get("ks", ()), meta.get("chosen", ()), strict=True):
+        own = meta["models"][number]["state"]["meta"]
+        params, result = own["params"], own["result"]
+        gap = (
+            f", relative gap {result['relative_gap']:.1e}"
+            if math.isfinite(result["relative_gap"])
+            else ""
+        )
+        lines[f"top-{k}"] = (
+            f"{params['loss']}, k={params['k']}, C={params['C']:.4g} ({result['status']} after "
+            f"{result['epochs']:g} epochs{gap})"
+        )
+    return lines
 
 
 def _brief(value: Any) -> Any:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from shortlist.cli.data import read_data
@@ -23,44 +24,9 @@ def load_model(path: str) -> Any:
     return load(path)
 
 
-def name_features(model: Any, data: LabeledData) -> None:
-    """Let the model remember the columns' names, so that it can tell them in other files."""
-    import numpy as np
-
-    names = data.feature_names
-    if names is not None and len(set(names)) == len(names):
-        model.feature_names_in_ = np.array(names, dtype=object)
-
-
-def read_for(
-    model: Any, name: str, reading: ReadingOptions, *, labelled: bool, part: str = "test"
-) -> LabeledData:
-    """Read data with the model's features, put into the model's order if they are named."""
-    from dataclasses import replace
-
-    expected = int(model.n_features_in_)
-    data = read_data(name, reading, part, n_features=expected, labelled=labelled)
-    if data.n_features != expected:
-        from shortlist.datasets import DataError
-
-        message = f"has {data.n_features} features, but the model was trained on {expected}"
-        raise DataError(message, path=name)
-    known = getattr(model, "feature_names_in_", None)
-    names = data.feature_names
-    if known is None or names is None or tuple(known) == tuple(names):
-        return data
-    if len(set(names)) != len(names) or set(names) != set(known):
-        from shortlist.datasets import DataError
-
-        strange = [n for n in names if n not in set(known)] or list(names)
-        missing = [str(n) for n in known if n not in set(names)] or list(map(str, known))
-        raise DataError(
-            f"its columns are not the model's: it has {_few(strange)} in place of {_few(missing)}",
-            path=name,
-        )
-    sys.stderr.write(f"shortlist: {name}: columns are in another order; matched by name\n")
-    order = [list(names).index(n) for n in known]
-    return replace(data, X=data.X[:, order], feature_names=tuple(known))
+def model_for(model: Any, k: int) -> Any:
+    """The classifier that answers for shortlists of k: the one chosen for it, if there are many."""
+    return model._model_for(k) if hasattr(model, "estimators_") else model
 
 
 def score_blocks(model: Any, X: Any) -> Iterator[tuple[slice, Any]]:
@@ -71,6 +37,53 @@ def score_blocks(model: Any, X: Any) -> Iterator[tuple[slice, Any]]:
         yield rows, model._scores(X[rows])
 
 
-def _few(names: list[str]) -> str:
-    shown = ", ".join(repr(str(n)) for n in names[:3])
+@dataclass(frozen=True)
+class Columns:
+    """The features that training saw: how many, and their names where they have any."""
+
+    number: int
+    names: tuple[str, ...] | None
+
+    @classmethod
+    def of_data(cls, data: LabeledData) -> Columns:
+        return cls(data.n_features, data.feature_names)
+
+    @classmethod
+    def of_model(cls, model: Any) -> Columns:
+        names = getattr(model, "feature_names_in_", None)
+        return cls(int(model.n_features_in_), None if names is None else tuple(map(str, names)))
+
+    def remember(self, model: Any) -> None:
+        """Let a model trained on these keep the names, to tell them in other files."""
+        import numpy as np
+
+        if self.names is not None and len(set(self.names)) == self.number:
+            model.feature_names_in_ = np.array(self.names, dtype=object)
+
+    def read(self, name: str, reading: ReadingOptions, *, part: str, labelled: bool) -> LabeledData:
+        """Read data with the same features, put into the same order if they are named."""
+        data = read_data(name, reading, part, n_features=self.number, labelled=labelled)
+        if data.n_features != self.number:
+            raise _error(name, f"has {data.n_features} features where training had {self.number}")
+        names = data.feature_names
+        if self.names is None or names is None or names == self.names:
+            return data
+        if sorted(names) != sorted(self.names):
+            here, there = set(names), set(self.names)
+            strange = _few([n for n in names if n not in there] or names)
+            missing = _few([n for n in self.names if n not in here] or self.names)
+            raise _error(name, f"has columns {strange} where training had {missing}")
+        sys.stderr.write(f"shortlist: {name}: columns in another order are matched by name\n")
+        order = [names.index(n) for n in self.names]
+        return replace(data, X=data.X[:, order], feature_names=self.names)
+
+
+def _error(name: str, message: str) -> Exception:
+    from shortlist.datasets import DataError
+
+    return DataError(message, path=name)
+
+
+def _few(names: list[str] | tuple[str, ...]) -> str:
+    shown = ", ".join(repr(n) for n in names[:3])
     return shown if len(names) <= 3 else f"{shown} and {len(names) - 3} more"

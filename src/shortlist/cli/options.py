@@ -204,7 +204,7 @@ class SolverOptions:
         Option(
             metavar="N",
             rich_help_panel=TRAINING,
-            help="Seeds the order of visits and the folds: the same seed, the same model.",
+            help="Seeds the order of visits: the same seed, the same model.",
         ),
     ] = 0
 

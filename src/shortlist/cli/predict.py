@@ -73,19 +73,20 @@ def predict(
       shortlist predict letter.model letter --k 3 | head
       shortlist predict model new.csv --proba -o shortlists.csv
     """
-    from shortlist.cli.models import load_model, read_for
+    from shortlist.cli.models import Columns, load_model, model_for
     from shortlist.cli.output import check_output
 
     if output != "-":
         check_output(output)
-    trained = load_model(model)
-    length = _checked_length(trained, k)
+    saved = load_model(model)
+    length = _checked_length(saved, k)
+    trained = model_for(saved, length)
     if probabilities and not hasattr(trained, "predict_proba"):
         raise ValueError(
             f"{model}: a model trained with {trained.loss}, k={trained.k} gives scores but no "
             "probabilities: leave out --proba"
         )
-    examples = read_for(trained, data, reading, labelled=False)
+    examples = Columns.of_model(saved).read(data, reading, part="test", labelled=False)
     blocks = _shortlists(trained, examples.X, length, probabilities)
     write = _write_json if as_json else _write_csv
     with _opened(output) as file:

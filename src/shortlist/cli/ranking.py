@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from shortlist.cli.models import score_blocks
+from shortlist.cli.models import model_for, score_blocks
 
 if TYPE_CHECKING:
     from shortlist.datasets.containers import LabeledData
@@ -99,3 +99,18 @@ def _check_kind(labels: NDArray, classes: NDArray, source: str) -> None:
         from shortlist.datasets import DataError
 
         raise DataError(f"its labels are {kinds[0]}, but the model's are {kinds[1]}", path=source)
+
+
+class Rankings:
+    """A ranking for each k, where a file holds a model for each; else the same for all."""
+
+    def __init__(self, model: Any, data: LabeledData, ties: str) -> None:
+        self._model, self._data, self._ties = model, data, ties
+        self._known: dict[int, Ranking] = {}
+
+    def at(self, k: int) -> Ranking:
+        """The ranking by the model that answers for shortlists of k."""
+        model = model_for(self._model, k)
+        if id(model) not in self._known:
+            self._known[id(model)] = rank_labels(model, self._data, self._ties)
+        return self._known[id(model)]

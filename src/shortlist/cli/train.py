@@ -1,5 +1,6 @@
 """``shortlist train``: fit a model and save it."""
 
+from dataclasses import replace
 from typing import Annotated, Any
 
 import typer
@@ -125,17 +126,19 @@ def _fit(
 
     from shortlist import TopKClassifier
     from shortlist.cli.compiling import told_of_compilation
-    from shortlist.cli.models import name_features, read_for
+    from shortlist.cli.models import Columns
 
     X, y = examples
     weights = class_weights(shape.class_weight, set(y.tolist()))
     model = TopKClassifier(C=cost, class_weight=weights, **parameters)
     with told_of_compilation(output) as compilation:
         model.fit(X, y)
-    name_features(model, examples)
+    columns = Columns.of_data(examples)
+    columns.remember(model)
     accuracies = {"training": _accuracies(model, examples)}
     if validation is not None:
-        held_out = read_for(model, validation, reading, labelled=True, part="val")
+        apart = replace(reading, split=None, labels=None)
+        held_out = columns.read(validation, apart, part="val", labelled=True)
         accuracies["validation"] = _accuracies(model, held_out)
     result = model.result_
     summary = {

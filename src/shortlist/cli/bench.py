@@ -1,0 +1,236 @@
+"""``shortlist bench``: time to the same objective, against scikit-learn."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from typing import Annotated, Any
+
+from typer import Argument, Option
+
+from shortlist.cli.options import MODEL, CostOption, OutputOptions, ReadingOptions
+
+MEASUREMENT = "Measurement"
+
+# A rival that misses the goal in a run of so many seconds, and so many times Shortlist's, is
+# given up.
+_PATIENCE, _FACTOR = 10.0, 10.0
+_MOST_EFFORT = 1 << 14
+
+
+def bench(
+    *,
+    data: Annotated[
+        str, Argument(metavar="[DATA]", help="What to train on, as for shortlist train.")
+    ] = "letter",
+    cost: CostOption = 1.0,
+    losses: Annotated[
+        str,
+        Option(
+            "--losses",
+            metavar="NAMES",
+            rich_help_panel=MODEL,
+            help="softmax (against LogisticRegression), hinge (against LinearSVC's "
+            "crammer_singer), or both.",
+        ),
+    ] = "softmax,hinge",
+    tol: Annotated[
+        float,
+        Option(
+            "-e",
+            "--tol",
+            metavar="NUMBER",
+            rich_help_panel=MEASUREMENT,
+            help="How close to the best possible objective to come, as a share of it.",
+        ),
+    ] = 1e-3,
+    repeat: Annotated[
+        int,
+        Option(
+            "--repeat",
+            metavar="N",
+            rich_help_panel=MEASUREMENT,
+            help="Time everything so often and take the fastest.",
+        ),
+    ] = 3,
+    reading: ReadingOptions,
+    output: OutputOptions,
+) -> None:
+    """Time training against scikit-learn, to the same objective value on the same data.
+
+    The goal is an objective at most TOL above the best, which a longer run finds first. Shortlist
+    is timed until its own certificate says so, compilation apart. scikit-learn, which has no such
+    certificate, is given the answer: the weakest stopping rule that reaches the goal is searched,
+    and only that run is timed. Nobody fits an intercept, whose regularisation would differ.
+    """
+    from shortlist.cli.data import describe_data, read_data
+    from shortlist.cli.output import print_json, say
+
+    wanted = losses.split(",")
+    for name in wanted:
+        if name not in _CONTESTS:
+            raise ValueError(f"--losses must be among {', '.join(_CONTESTS)}; got {name!r}")
+    if repeat < 1:
+        raise ValueError(f"--repeat must be 1 or more; got {repeat}")
+    examples = read_data(data, reading, "train")
+    say(output, describe_data(examples))
+    contests = {name: _contest(name, examples, cost, tol, repeat, output) for name in wanted}
+    if output.as_json:
+        shown = {name: [asdict(entry) for entry in entries] for name, entries in contests.items()}
+        print_json({"data": data, "C": cost, "tol": tol, "contests": shown})
+        return
+    for name, entries in contests.items():
+        _print_contest(f"{name}, C={cost:g}, to within {tol:g} of the best objective", entries)
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One solver's time to the goal, or without it; ``ratio`` is its time over Shortlist's."""
+
+    solver: str
+    reached: bool
+    seconds: float
+    ratio: float
+    objective: float
+
+
+def _contest(
+    name: str, examples: Any, cost: float, tol: float, repeat: int, output: OutputOptions
+) -> list[Entry]:
+    from shortlist import TopKClassifier
+    from shortlist.cli.compiling import told_of_compilation
+    from shortlist.cli.output import say
+
+    X, y = examples
+    objective = _objective(name, X, y, cost)
+    own = TopKClassifier(name, C=cost, tol=tol, fit_intercept=False, random_state=0)
+    with told_of_compilation(output):
+        exact = TopKClassifier(**{**own.get_params(), "tol": tol / 10}).fit(X, y)
+    goal = min(objective(exact), exact.result_.primal) * (1 + tol)
+    say(output, f"{name}: timing Shortlist")
+    seconds = _fastest(lambda: own.fit(X, y), repeat)
+    entries = [Entry("shortlist", True, seconds, 1.0, objective(own))]
+    for title, make in _CONTESTS[name](cost).items():
+        say(output, f"{name}: timing {title}")
+        entries.append(_rival(title, make, X, y, objective, goal, repeat, seconds))
+    return entries
+
+
+def _rival(
+    title: str,
+    make: Callable[[int], Any],
+    X: Any,
+    y: Any,
+    objective: Callable[[Any], float],
+    goal: float,
+    repeat: int,
+    own_seconds: float,
+) -> Entry:
+    """Search the least effort that reaches the goal, then time it."""
+
+    def run(effort: int) -> tuple[float, float]:
+        """Objective and seconds."""
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            model = make(effort)
+            seconds = _fastest(lambda: model.fit(X, y), 1)
+        return objective(model), seconds
+
+    enough = 1
+    value, seconds = run(enough)
+    while value > goal:
+        if seconds > max(_PATIENCE, _FACTOR * own_seconds) or enough >= _MOST_EFFORT:
+            return Entry(title, False, seconds, seconds / own_seconds, value)
+        enough *= 2
+        value, seconds = run(enough)
+    too_little = enough // 2
+    while enough - too_little > 1:
+        middle = (enough + too_little) // 2
+        if run(middle)[0] <= goal:
+            enough = middle
+        else:
+            too_little = middle
+    runs = [run(enough) for _ in range(repeat)]
+    seconds = min(seconds for _, seconds in runs)
+    return Entry(title, True, seconds, seconds / own_seconds, runs[0][0])
+
+
+def _fastest(work: Callable[[], Any], repeat: int) -> float:
+    times = []
+    for _ in range(repeat):
+        begun = time.perf_counter()
+        work()
+        times.append(time.perf_counter() - begun)
+    return min(times)
+
+
+def _objective(name: str, X: Any, y: Any, cost: float) -> Callable[[Any], float]:
+    """The primal objective of a fitted linear model, the same for all contestants."""
+    import numpy as np
+
+    from shortlist.losses import get
+
+    loss = get(name)
+    codes = np.unique(y, return_inverse=True)[1]
+
+    def objective(model: Any) -> float:
+        coef = np.asarray(model.coef_, dtype=np.float64)
+        scores = np.asarray(X @ coef.T, dtype=np.float64)
+        return float(0.5 * (coef**2).sum() + cost * loss.value(scores, codes).sum())
+
+    return objective
+
+
+def _logistic_regressions(cost: float) -> dict[str, Callable[[int], Any]]:
+    from sklearn.linear_model import LogisticRegression
+
+    def maker(solver: str) -> Callable[[int], Any]:
+        # The tolerance is out of the way: max_iter alone decides.
+        return lambda iterations: LogisticRegression(
+            C=cost, solver=solver, tol=1e-12, max_iter=iterations, fit_intercept=False
+        )
+
+    solvers = ("lbfgs", "newton-cg")
+    return {f"scikit-learn LogisticRegression ({s})": maker(s) for s in solvers}
+
+
+def _crammer_singer(cost: float) -> dict[str, Callable[[int], Any]]:
+    from sklearn.svm import LinearSVC
+
+    def make(effort: int) -> Any:
+        # This solver does not heed max_iter; its tolerance bounds the violation of optimality.
+        return LinearSVC(
+            C=cost,
+            multi_class="crammer_singer",
+            tol=10.0 / 2 ** (effort / 2),
+            fit_intercept=False,
+            random_state=0,
+        )
+
+    return {"scikit-learn LinearSVC (crammer_singer)": make}
+
+
+_CONTESTS: dict[str, Callable[[float], dict[str, Callable[[int], Any]]]] = {
+    "softmax": _logistic_regressions,
+    "hinge": _crammer_singer,
+}
+
+
+def _print_contest(title: str, entries: list[Entry]) -> None:
+    from shortlist.cli.output import number, print_table
+
+    rows = []
+    for entry in entries:
+        more = "" if entry.reached else "> "
+        rows.append(
+            [
+                entry.solver,
+                f"{more}{entry.seconds:.3f}",
+                f"{more}{entry.ratio:.2f} x",
+                number(entry.objective) + ("" if entry.reached else " (short of the goal)"),
+            ]
+        )
+    columns = ["solver", "seconds", "ratio", "objective"]
+    print_table(title, columns, rows)

@@ -1,0 +1,283 @@
+"""``shortlist cv``: choose C for every k by cross-validation."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Annotated, Any
+
+from typer import Option
+
+from shortlist.cli.options import (
+    MODEL,
+    OUTPUT,
+    DataArgument,
+    LossName,
+    LossOptions,
+    OutputOptions,
+    ReadingOptions,
+    ShapeOptions,
+    SolverOptions,
+    class_weights,
+    estimator_parameters,
+    parse_numbers,
+)
+
+SEARCH = "Search"
+
+
+def cv(
+    *,
+    data: DataArgument,
+    costs: Annotated[
+        str,
+        Option(
+            "--Cs",
+            metavar="NUMBERS",
+            rich_help_panel=SEARCH,
+            help="The values of C: 0.1,1,10, or 1e-3:1e3:7 for seven from the first to the second, "
+            "evenly spaced in logarithm.",
+        ),
+    ] = "1e-5:1e3:9",
+    ks: Annotated[
+        str,
+        Option(
+            "--ks",
+            metavar="1,3,5",
+            rich_help_panel=SEARCH,
+            help="The lengths of the shortlist to measure, and to choose a model for.",
+        ),
+    ] = "1,3,5,10",
+    folds: Annotated[
+        int,
+        Option("-v", "--folds", metavar="N", rich_help_panel=SEARCH, help="Number of folds."),
+    ] = 5,
+    validation: Annotated[
+        str | None,
+        Option(
+            "--val",
+            metavar="DATA",
+            rich_help_panel=SEARCH,
+            show_default=False,
+            help="Measure on this data instead of on folds. It is read like DATA; of a data set "
+            "in parts, its val. The models are then trained on DATA alone, as in the paper.",
+        ),
+    ] = None,
+    extensions: Annotated[
+        int,
+        Option(
+            "--extend",
+            metavar="N",
+            rich_help_panel=SEARCH,
+            help="Where the best C is at an end of the range, try up to N values beyond it.",
+        ),
+    ] = 4,
+    jobs: Annotated[
+        int, Option("-j", "--jobs", metavar="N", rich_help_panel=SEARCH, help="Fits at a time.")
+    ] = 1,
+    loss: LossOptions,
+    also: Annotated[
+        list[str] | None,
+        Option(
+            "--also",
+            metavar="LOSS[:K]",
+            rich_help_panel=MODEL,
+            show_default=False,
+            help="Another loss to compare with, such as smooth_hinge or smooth_hinge:5; may be "
+            "repeated.",
+        ),
+    ] = None,
+    shape: ShapeOptions,
+    solver: SolverOptions,
+    reading: ReadingOptions,
+    model: Annotated[
+        str | None,
+        Option(
+            "-o",
+            "--output",
+            metavar="MODEL",
+            rich_help_panel=OUTPUT,
+            show_default=False,
+            help="Save the chosen models, one for every k, in this file.",
+        ),
+    ] = None,
+    output: OutputOptions,
+) -> None:
+    """Measure top-k accuracy for a range of C, and choose the best C for every k.
+
+    Prints a table with a row for each C and a column for each k; the best of a column is marked
+    with a star. Fits along C start from one another, so that a whole range costs a few fits.
+
+    Examples:
+      shortlist cv letter --Cs 0.01:100:5 --val letter
+      shortlist cv data.csv --loss smooth_hinge -k 5 --also entropy:5 -v 10 -o model
+    """
+    from shortlist.cli.output import check_output, print_json, print_line, say, size_of
+
+    if model is not None:
+        check_output(model)
+    families = _families(loss, also)
+    parameters = {
+        **estimator_parameters(loss, shape, solver, output),
+        "Cs": parse_numbers(costs, "--Cs", float),
+        "ks": tuple(parse_numbers(ks, "--ks", int)),
+        "cv": folds,
+        "losses": families,
+        "max_extensions": extensions,
+        "n_jobs": jobs,
+    }
+    from shortlist.cli.data import describe_data, read_data
+    from shortlist.cli.models import Columns
+
+    examples = read_data(data, reading, "train")
+    say(output, describe_data(examples))
+    columns = Columns.of_data(examples)
+    held_out: dict[str, Any] = {}
+    if validation is not None:
+        apart = replace(reading, split=None, labels=None)
+        measured = columns.read(validation, apart, part="val", labelled=True)
+        say(output, describe_data(measured))
+        held_out = {"X_val": measured.X, "y_val": measured.y}
+
+    from shortlist import TopKClassifierCV
+    from shortlist.cli.compiling import told_of_compilation
+
+    weights = class_weights(shape.class_weight, set(examples.y.tolist()))
+    search = TopKClassifierCV(class_weight=weights, **parameters)
+    with told_of_compilation(output):
+        search.fit(examples.X, examples.y, **held_out)
+    columns.remember(search)
+    if model is not None:
+        import shortlist
+
+        shortlist.save(search.set_params(verbose=0), model)
+    if output.as_json:
+        print_json(_as_json(data, search, model))
+        return
+    _print_tables(search)
+    _print_choice(search, several=bool(also))
+    if model is not None:
+        print_line(f"saved in {model} ({size_of(model)})")
+
+
+def _families(loss: LossOptions, also: list[str] | None) -> list[dict[str, Any]] | None:
+    """What TopKClassifierCV takes for ``losses``; None where there is nothing to compare with."""
+    if not also:
+        return None
+    families: list[dict[str, Any]] = [{"loss": loss.loss.value, "k": loss.k}]
+    for entry in also:
+        name, colon, length = entry.partition(":")
+        if name not in list(LossName):
+            known = ", ".join(LossName)
+            raise ValueError(f"--also: unknown loss {name!r}; choose one of {known}")
+        if colon and not length.isdecimal():
+            raise ValueError(f"--also must be LOSS or LOSS:K such as smooth_hinge:5; got {entry!r}")
+        families.append({"loss": name, "k": int(length) if colon else 1})
+    return families
+
+
+def _as_json(data: str, search: Any, model: str | None) -> dict[str, Any]:
+    return {
+        "data": data,
+        "ks": search.ks_,
+        "table": search.cv_results_,
+        "best": {
+            k: {**search.losses_[k], "C": search.C_[k], "accuracy": _best_accuracy(search, k)}
+            for k in search.ks_
+        },
+        "model": model,
+    }
+
+
+def _best_accuracy(search: Any, k: int) -> float:
+    return float(search.cv_results_[f"mean_top{k}"].max())
+
+
+def _print_tables(search: Any) -> None:
+    """One table for each loss, a row for each C, a column for each k."""
+    from shortlist.cli.output import percent, print_table
+
+    table = search.cv_results_
+    rows_of: dict[tuple[str, int], list[int]] = {}
+    for row, family in enumerate(zip(table["loss"].tolist(), table["k"].tolist(), strict=True)):
+        rows_of.setdefault(family, []).append(row)
+    folds = (table[f"std_top{search.ks_[0]}"] > 0).any()
+    for (loss, own), rows in rows_of.items():
+        best = {
+            (i, j + 1)
+            for j, k in enumerate(search.ks_)
+            for i, row in enumerate(rows)
+            if table["C"][row] == search.C_[k]
+            and (loss, own) == (search.losses_[k]["loss"], search.losses_[k]["k"])
+        }
+        cells = []
+        for i, row in enumerate(rows):
+            line = [f"{table['C'][row]:.4g}"]
+            for j, k in enumerate(search.ks_):
+                spread = f" ± {100 * table[f'std_top{k}'][row]:.1f}" if folds else ""
+                star = "* " if (i, j + 1) in best else ""
+                line.append(f"{star}{percent(table[f'mean_top{k}'][row])}{spread}")
+            cells.append([*line, f"{table['mean_seconds'][row]:.2f}"])
+        columns = ["C", *(f"top-{k} %" for k in search.ks_), "seconds a fit"]
+        print_table(f"{loss}, k={own}", columns, cells, text_columns=(), best=best)
+
+
+def _print_choice(search: Any, several: bool) -> None:
+    from shortlist.cli.output import percent, print_line
+
+    for k in search.ks_:
+        family = f"{search.losses_[k]['loss']}, k={search.losses_[k]['k']}, " if several else ""
+        share = percent(_best_accuracy(search, k))
+        print_line(f"best for top-{k}: {family}C={search.C_[k]:.4g} with {share}%")
+
+
+def cross_validate_one(
+    name: str,
+    cost: float,
+    folds: int,
+    loss: LossOptions,
+    shape: ShapeOptions,
+    solver: SolverOptions,
+    reading: ReadingOptions,
+    output: OutputOptions,
+) -> None:
+    """LIBLINEAR's ``-v``: print the accuracy that one C has on held-out folds."""
+    from shortlist.cli.data import describe_data, read_data
+    from shortlist.cli.output import percent, print_json, print_line, say
+
+    parameters = estimator_parameters(loss, shape, solver, output)
+    if folds < 2:
+        raise ValueError(f"-v must be 2 or more folds; got {folds}")
+    examples = read_data(name, reading, "train")
+    say(output, describe_data(examples))
+    weights = class_weights(shape.class_weight, set(examples.y.tolist()))
+
+    from shortlist import TopKClassifier
+    from shortlist.cli.compiling import told_of_compilation
+
+    model = TopKClassifier(C=cost, class_weight=weights, **parameters)
+    with told_of_compilation(output):
+        shares = _fold_accuracies(model, examples, folds)
+    means = {k: sum(of_folds) / folds for k, of_folds in shares.items()}
+    if output.as_json:
+        accuracy = {f"top-{k}": {"mean": means[k], "folds": shares[k]} for k in shares}
+        print_json({"data": name, "folds": folds, "C": cost, "accuracy": accuracy})
+        return
+    shown = ", ".join(f"top-{k} {percent(mean)}%" for k, mean in means.items())
+    print_line(f"{folds}-fold cross-validation accuracy: {shown}")
+
+
+def _fold_accuracies(model: Any, examples: Any, folds: int) -> dict[int, list[float]]:
+    from sklearn.model_selection import StratifiedKFold
+
+    from shortlist.cli.ranking import rank_labels
+
+    shares: dict[int, list[float]] = {k: [] for k in sorted({1, model.k})}
+    for trained_on, held_out in StratifiedKFold(folds).split(examples.X, examples.y):
+        model.fit(examples.X[trained_on], examples.y[trained_on])
+        if model.result_.status == "interrupted":
+            raise KeyboardInterrupt
+        part = replace(examples, X=examples.X[held_out], y=examples.y[held_out])
+        ranking = rank_labels(model, part, "expected")
+        for k in shares:
+            shares[k].append(ranking.accuracy(k))
+    return shares
