@@ -53,6 +53,18 @@ class Loss:
     smooth: bool
     has_probabilities: bool = False
 
+    @property
+    def sparse_duals(self) -> bool:
+        """Whether most entries of the duals are exactly zero at a solution."""
+        return self.name.endswith("hinge")
+
+    @property
+    def fewest_classes(self) -> int:
+        """How many classes, the label included, a restriction of the loss needs at least."""
+        if self.variant == "beta" and self.smooth:
+            return 2
+        return 1 if self.variant is None else self.k + 1
+
     def value(self, scores: ArrayLike, y: ArrayLike) -> Any:
         """L(y, scores)."""
         return self._value_gradient(scores, y)[0]

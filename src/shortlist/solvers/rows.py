@@ -4,6 +4,7 @@
                intercept, or A = -C v, shape (n, m), for a Gram matrix;
 ``scores``     W'x for some examples;
 ``epoch``      one SDCA visit to every example, in the given order;
+``support_epoch``  the same on the nonzero entries of the duals, W held by classes;
 ``rebuild``    the weights from the duals, free of accumulated rounding;
 ``products``   sum_i x_i g_i' for a matrix of per-example vectors g, the gradient's second half.
 
@@ -19,6 +20,8 @@ from numpy.typing import NDArray
 from scipy.linalg.blas import dgemm, sgemm
 from scipy.sparse import csr_array, csr_matrix
 
+from shortlist.losses.base import Loss
+from shortlist.solvers.support import visit_support_dense, visit_support_sparse
 from shortlist.solvers.visit import visit_block, visit_dense, visit_sparse
 
 # A block's examples see each other's changes through its Gram matrix, which costs B/(4 d) of the
@@ -49,6 +52,8 @@ class Costs:
 
 
 class Rows(Protocol):
+    # A number in a support visit costs about so many times one in an epoch; None: not offered.
+    support_price: float | None
     n: int
     dtype: np.dtype
     kappa: NDArray
@@ -58,6 +63,9 @@ class Rows(Protocol):
     def epoch(
         self, loss: Any, order: NDArray, state: State, costs: Costs, every: int
     ) -> Iterator[float]: ...
+    def support_epoch(
+        self, loss: Loss, order: NDArray, by_class: NDArray, duals: NDArray, costs: Costs
+    ) -> tuple[float, int]: ...
     def rebuild(self, duals: NDArray, cost: NDArray) -> NDArray: ...
     def products(self, g: NDArray, part: slice) -> NDArray: ...
     def squared_norm(self, weights: NDArray) -> float | None: ...
@@ -104,6 +112,8 @@ class DenseRows:
         self.dtype = x.dtype
         self.bias = float(bias)
         self.block = block
+        # BLAS makes an epoch's operations cheap, unless W is small and everything in cache.
+        self.support_price = 8.0
         self.kappa = np.empty(self.n)
         for part in chunks(self.n, self.d * 8):
             rows = np.asarray(x[part], dtype=np.float64)
@@ -163,6 +173,22 @@ class DenseRows:
                 w[-1] += bias * deltas.sum(axis=0)
             yield estimate
 
+    def support_epoch(
+        self, loss: Loss, order: NDArray, by_class: NDArray, duals: NDArray, costs: Costs
+    ) -> tuple[float, int]:
+        return visit_support_dense(
+            loss.spec,
+            self.x,
+            order,
+            by_class,
+            self.bias,
+            costs.y,
+            costs.cost,
+            self.kappa,
+            duals,
+            loss.fewest_classes,
+        )
+
     def rebuild(self, duals: NDArray, cost: NDArray) -> NDArray:
         total = np.zeros((self.d + 1, duals.shape[1]))
         for part in chunks(self.n, max(self.d, duals.shape[1]) * 8):
@@ -187,6 +213,7 @@ class SparseRows:
         self.n, self.d = x.shape
         self.dtype = x.dtype
         self.bias = float(bias)
+        self.support_price = 2.0
         squares = x.copy()
         squares.data = squares.data.astype(np.float64) ** 2
         self.kappa = np.asarray(squares.sum(axis=1), dtype=np.float64).ravel() + self.bias**2
@@ -222,6 +249,24 @@ class SparseRows:
                 every,
             )
 
+    def support_epoch(
+        self, loss: Loss, order: NDArray, by_class: NDArray, duals: NDArray, costs: Costs
+    ) -> tuple[float, int]:
+        return visit_support_sparse(
+            loss.spec,
+            self.x.data,
+            self.x.indices,
+            self.x.indptr,
+            order,
+            by_class,
+            self.bias,
+            costs.y,
+            costs.cost,
+            self.kappa,
+            duals,
+            loss.fewest_classes,
+        )
+
     def rebuild(self, duals: NDArray, cost: NDArray) -> NDArray:
         total = np.zeros((self.d + 1, duals.shape[1]))
         for part in chunks(self.n, duals.shape[1] * 8):
@@ -246,6 +291,7 @@ class GramRows:
     """
 
     def __init__(self, block_of: Any, diagonal: NDArray, dtype: Any, bias: float = 0.0) -> None:
+        self.support_price = None
         self.block_of = block_of
         self.n = diagonal.size
         self.dtype = np.dtype(dtype)
@@ -281,6 +327,11 @@ class GramRows:
             a[part] += deltas
             sums += deltas.sum(axis=0)
             yield estimate
+
+    def support_epoch(
+        self, loss: Loss, order: NDArray, by_class: NDArray, duals: NDArray, costs: Costs
+    ) -> tuple[float, int]:
+        raise NotImplementedError("support visits need explicit features")
 
     def rebuild(self, duals: NDArray, cost: NDArray) -> NDArray:
         return (duals * -cost[:, None]).astype(self.dtype)

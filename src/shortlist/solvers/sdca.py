@@ -4,12 +4,15 @@ import numpy as np
 
 from shortlist.solvers.result import Evaluation
 from shortlist.solvers.run import Run
+from shortlist.solvers.support import support_rows
 
 # Of the estimated gap, the share that is expected to be left at the end of the epoch.
 FIRST_TRUST = 0.5
 # One visit in so many asks for the example's share of the gap. A few hard examples can hold most of
 # it, so the sample must not be small; asking costs up to as much as the visit itself.
 ASK_EVERY = 8
+# Support epochs end when the gap on the support is this share of what they found.
+SUPPORT_GAIN = 0.1
 
 
 def ascend(run: Run, random: np.random.Generator, patience: float = np.inf) -> str:
@@ -30,6 +33,8 @@ def ascend(run: Run, random: np.random.Generator, patience: float = np.inf) -> s
         for shares in problem.rows.epoch(problem.loss.spec, order, run.state, problem.costs, every):
             estimate += shares * every
         run.epochs += 1
+        if problem.loss.sparse_duals and problem.rows.support_price is not None:
+            _polish_support(run, random)
         due = run.epochs >= next_check or (
             trust * estimate <= 0.9 * run.tol * primal and run.epochs >= earliest
         )
@@ -50,6 +55,28 @@ def ascend(run: Run, random: np.random.Generator, patience: float = np.inf) -> s
         run.tell(run.state.weights)
     run.certify()
     return "max_epochs"
+
+
+def _polish_support(run: Run, random: np.random.Generator) -> None:
+    """Cheap epochs on the support until its own gap is well down or a full epoch's worth is spent."""
+    problem, state = run.problem, run.state
+    rows = support_rows(state.duals, problem.costs.cost)
+    by_class = np.ascontiguousarray(state.weights.T)
+    whole = problem.rows.n * problem.n_classes
+    spent = 0.0
+    first = None
+    while spent < 1.0 and rows.size:
+        gap, entries = problem.rows.support_epoch(
+            problem.loss, random.permutation(rows), by_class, state.duals, problem.costs
+        )
+        if not entries:
+            break
+        spent += problem.rows.support_price * entries / whole
+        run.epochs += entries / whole
+        first = gap if first is None else first
+        if gap <= SUPPORT_GAIN * first:
+            break
+    state.weights = np.ascontiguousarray(by_class.T)
 
 
 def _epochs_to_go(history: list[Evaluation], tol: float) -> float:

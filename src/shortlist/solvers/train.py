@@ -50,7 +50,12 @@ def train(
     try:
         if state is not None and run.evaluate().relative_gap <= tol:
             return Solution(weights, run.state, run.result("converged"))
-        finish = problem.loss.smooth and not isinstance(problem.rows, GramRows)
+        # Sparse duals are polished on their support; L-BFGS is for the others.
+        finish = (
+            problem.loss.smooth
+            and not problem.loss.sparse_duals
+            and not isinstance(problem.rows, GramRows)
+        )
         status = ascend(run, random, PATIENCE if finish else np.inf)
         weights = run.state.weights
         if status == "slow":
