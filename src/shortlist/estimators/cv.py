@@ -1,0 +1,530 @@
+"""The linear classifier with C, and the loss, chosen by top-k accuracy for every k at once."""
+
+import warnings
+from collections.abc import Sequence
+from numbers import Integral
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.model_selection import check_cv
+from sklearn.utils import check_consistent_length
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import (
+    _check_sample_weight,
+    check_is_fitted,
+    column_or_1d,
+    validate_data,
+)
+
+from shortlist.estimators.cv_folds import Fold, Part, as_indices, check_folds, joined
+from shortlist.estimators.cv_grid import Grid, best_row, grid_of
+from shortlist.estimators.cv_paths import Path, duals_fit, run_paths
+from shortlist.estimators.linear import TopKClassifier
+from shortlist.estimators.shortlists import ShortlistClassifier
+from shortlist.estimators.training import check_parameters, encode_labels, loss_of, seed_of
+from shortlist.projections.rows import check_k
+
+# What a family in ``losses`` may not set: C is searched, and these belong to the whole search.
+_NOT_PER_FAMILY = frozenset({"C", "warm_start", "random_state", "verbose"})
+
+
+def _chosen_gives_probabilities(search: "TopKClassifierCV") -> bool:
+    if hasattr(search, "estimators_"):
+        models = [search._model_for(search.k)]
+    else:
+        models = search._families()
+    for model in models:
+        _ = model.predict_proba  # raises the AttributeError that says why not
+    return True
+
+
+class TopKClassifierCV(ShortlistClassifier):
+    """:class:`TopKClassifier` with C chosen for each k by cross-validated top-k accuracy.
+
+    On every fold one path of warm-started fits goes through all values of C; each fit is measured
+    at all ``ks`` at once. For every k, the C with the best mean accuracy is chosen, of equals the
+    smallest (the strongest regularisation), and a model is trained with it. Where the best C is
+    at an end of the grid, the grid grows there.
+
+    Parameters
+    ----------
+    loss, k, variant, smoothing, tol, max_epochs, fit_intercept, intercept_scaling, class_weight
+        Those of :class:`TopKClassifier`. ``k`` is the k of the loss; ``ks`` are the lengths of
+        shortlists to choose models for.
+    Cs : list of float or int, default=9
+        Values of C, or how many to space evenly in logarithm from 1e-5 to 1e3.
+    ks : list of int, default=(1, 3, 5, 10)
+        Values of k at or above the number of classes are left out, with a warning: a shortlist
+        of all labels is always right.
+    cv : int, splitter, list of splits or None, default=None
+        As in scikit-learn; None means 5 stratified folds. For one given validation set use
+        :class:`~sklearn.model_selection.PredefinedSplit`, or ``fit(X, y, X_val=, y_val=)``.
+    losses : list of str or dict, default=None
+        Loss families to search instead of ``loss``: names, or dictionaries of parameters such as
+        ``{"loss": "smooth_hinge", "k": 5}``. The best family and C are chosen for each k; of
+        equals the first listed.
+    refit : {"auto", "all", "train"}, default="auto"
+        What the final models are trained on: all examples (including ``X_val``), or the training
+        part of the single split, in which case the models of the search are used as they are.
+        "auto" is "train" if ``X_val`` is given, the paper's protocol, and "all" otherwise.
+    max_extensions : int, default=4
+        How many values of C may be added at either end of the grid, one at a time, while the
+        best is at that end and adding gains accuracy.
+    n_jobs : int or None, default=None
+        Fits at a time, in threads (training runs without the interpreter's lock); fewer if
+        memory is short. None means 1 unless in a ``joblib.parallel_config`` context.
+    random_state : int, RandomState or None, default=None
+        Seeds the order of visits, the same for all fits.
+    verbose : int, default=0
+        1 writes a line for every fit of the search, 2 shows progress within fits too.
+
+    Attributes
+    ----------
+    C_ : dict
+        The chosen C for each k.
+    losses_ : dict
+        The chosen family for each k: loss, k, variant, smoothing and what else it set.
+    estimators_ : dict
+        The fitted :class:`TopKClassifier` for each k. Equal choices share one model.
+    ks_ : tuple of int
+        The ks models were chosen for.
+    cv_results_ : dict
+        One table of the search, a column each; ``pandas.DataFrame(cv_results_)`` shows it. A row
+        is a family ("loss", "k", "variant", "smoothing") at a "C" with "mean_top<k>" and
+        "std_top<k>" accuracy over the folds for each k, the seconds of training ("mean_seconds")
+        and the largest "relative_gap" over the folds.
+    mean_scores_, std_scores_ : ndarray of shape (rows of the table, n_ks)
+        The accuracies of that table as matrices.
+    classes_ : ndarray of shape (n_classes,)
+
+    Notes
+    -----
+    ``predict``, ``decision_function``, ``predict_proba`` and ``score`` use the model chosen for
+    the estimator's own ``k``, ``predict_topk(X, k)`` the one chosen for that k; where that is not
+    among ``ks``, the one for the nearest.
+
+    ``sample_weight`` counts in training and in the accuracies. If a training fold lacks a class,
+    its held-out examples of that class count as errors, with a warning. If it has too few classes
+    for the k of the loss, that is an error.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> from shortlist import TopKClassifierCV
+    >>> X, y = load_digits(return_X_y=True)
+    >>> search = TopKClassifierCV(Cs=[0.01, 0.1, 1], ks=(1, 3), cv=3, random_state=0)
+    >>> search = search.fit(X / 16, y)
+    >>> sorted(search.C_)
+    [1, 3]
+    >>> search.predict_topk(X[:2] / 16, k=3).shape
+    (2, 3)
+    """
+
+    def __init__(
+        self,
+        loss: str = "entropy",
+        *,
+        k: int = 1,
+        variant: str = "alpha",
+        smoothing: float = 1.0,
+        Cs: Any = 9,
+        ks: Sequence[int] = (1, 3, 5, 10),
+        cv: Any = None,
+        losses: Sequence[Any] | None = None,
+        refit: str = "auto",
+        max_extensions: int = 4,
+        n_jobs: int | None = None,
+        tol: float = 1e-3,
+        max_epochs: int = 1000,
+        fit_intercept: bool = True,
+        intercept_scaling: float = 1.0,
+        class_weight: Any = None,
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        self.loss = loss
+        self.k = k
+        self.variant = variant
+        self.smoothing = smoothing
+        self.Cs = Cs
+        self.ks = ks
+        self.cv = cv
+        self.losses = losses
+        self.refit = refit
+        self.max_extensions = max_extensions
+        self.n_jobs = n_jobs
+        self.tol = tol
+        self.max_epochs = max_epochs
+        self.fit_intercept = fit_intercept
+        self.intercept_scaling = intercept_scaling
+        self.class_weight = class_weight
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+    def fit(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        *,
+        X_val: ArrayLike | None = None,
+        y_val: ArrayLike | None = None,
+        groups: ArrayLike | None = None,
+    ) -> Self:
+        """Search, then train the chosen models.
+
+        ``X_val`` and ``y_val`` replace cross-validation by one given validation set; ``groups``
+        are passed to the splitter.
+        """
+        grid = grid_of(self.Cs)
+        limit = _check_extensions(self.max_extensions)
+        families = self._families()
+        refit = self._refit_of(X_val is not None)
+        data = self._validated(X, y, sample_weight)
+        classes, _ = encode_labels(data.y)
+        for family in families:
+            loss_of(family).check_classes(len(classes))
+        self.ks_ = _usable_ks(self.ks, len(classes))
+        if X_val is None and y_val is None:
+            folds = self._folds(data, groups)
+        else:
+            folds = [Fold(0, data, None, self._validation_part(X_val, y_val))]
+        if refit == "train" and len(folds) != 1:
+            raise ValueError(
+                f"refit='train' needs a single split into training and validation; cv makes "
+                f"{len(folds)}. Use refit='all', or give X_val and y_val."
+            )
+        check_folds(folds, families, classes)
+        grids, paths = self._search(folds, families, grid, limit, len(classes), refit == "train")
+        chosen = self._record(grids, paths, families, len(folds))
+        if refit == "train":
+            models = {at: paths[at[0]].models[at[1]] for at in set(chosen.values())}
+        else:
+            models = self._refitted(chosen, families, data, folds)
+        self._adopt(chosen, models)
+        return self
+
+    # --- what the user gave ------------------------------------------------------------------
+
+    def _families(self) -> list[TopKClassifier]:
+        """One unfitted classifier for each family, parameters checked."""
+        names = TopKClassifier._get_param_names()
+        shared = {name: getattr(self, name) for name in names if hasattr(self, name)}
+        listed: Sequence[Any] = [self.loss] if self.losses is None else self.losses
+        if isinstance(listed, str | dict) or not hasattr(listed, "__iter__"):
+            raise TypeError(f"losses must be a list of names or dictionaries; got {listed!r}")
+        families = []
+        for entry in listed:
+            own = {"loss": entry} if isinstance(entry, str) else entry
+            if not isinstance(own, dict):
+                raise TypeError(
+                    f"every entry of losses must be a name or a dictionary; got {entry!r}"
+                )
+            allowed = sorted(set(names) - _NOT_PER_FAMILY)
+            unknown = sorted(set(own) - set(allowed), key=str)
+            if unknown:
+                raise ValueError(
+                    f"a family in losses may set {', '.join(allowed)}; got {unknown[0]!r}"
+                )
+            changes = {"random_state": None, "verbose": max(0, self.verbose - 1)}
+            family = TopKClassifier(**{**shared, **own, **changes})
+            check_parameters(family)
+            families.append(family)
+        if not families:
+            raise ValueError("losses must hold at least one family; it is empty")
+        return families
+
+    def _refit_of(self, given_validation: bool) -> str:
+        if self.refit not in ("auto", "all", "train"):
+            raise ValueError(f"refit must be 'auto', 'all' or 'train'; got {self.refit!r}")
+        if self.refit == "auto":
+            return "train" if given_validation else "all"
+        return self.refit
+
+    def _validated(self, X: Any, y: Any, sample_weight: Any) -> Part:
+        if getattr(X, "dtype", None) == np.float16:
+            X = X.astype(np.float32)
+        X, y = validate_data(
+            self, X, y, accept_sparse="csr", dtype=[np.float64, np.float32], ensure_min_samples=2
+        )
+        if sample_weight is not None:
+            sample_weight = _check_sample_weight(
+                sample_weight, X, dtype=np.float64, ensure_non_negative=True
+            )
+        return Part(X, y, sample_weight)
+
+    def _validation_part(self, X_val: Any, y_val: Any) -> Part:
+        if X_val is None or y_val is None:
+            missing = "X_val" if X_val is None else "y_val"
+            raise ValueError(f"X_val and y_val go together; {missing} is missing")
+        X_val = validate_data(
+            self, X_val, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False
+        )
+        y_val = column_or_1d(y_val)
+        check_consistent_length(X_val, y_val)
+        return Part(X_val, y_val, None)
+
+    def _folds(self, data: Part, groups: Any) -> list[Fold]:
+        splitter = check_cv(self.cv, data.y, classifier=True)
+        splits = splitter.split(data.X, data.y, groups)
+        return [
+            Fold(number, data, *(as_indices(part, len(data.y)) for part in split))
+            for number, split in enumerate(splits)
+        ]
+
+    # --- the search --------------------------------------------------------------------------
+
+    def _search(
+        self,
+        folds: list[Fold],
+        families: list[TopKClassifier],
+        Cs: list[float],
+        limit: int,
+        n_classes: int,
+        keep_models: bool,
+    ) -> tuple[list[Grid], list[Path]]:
+        """Rounds of fits, all families and folds together, until no grid asks for more."""
+        self._seed = seed_of(self.random_state)
+        keep_warm = limit > 0 and duals_fit(folds, len(families), n_classes)
+        grids = [Grid(Cs, limit) for _ in families]
+        paths = [
+            Path(
+                number,
+                TopKClassifier(**{**family.get_params(), "random_state": self._seed}),
+                fold,
+                self.ks_,
+                keep_models,
+                keep_warm,
+                self.verbose,
+            )
+            for number, family in enumerate(families)
+            for fold in folds
+        ]
+        while any(pending := [grid.pending() for grid in grids]):
+            run_paths(paths, dict(enumerate(pending)), n_classes, self.n_jobs)
+            for number, grid in enumerate(grids):
+                own = [path for path in paths if path.family == number]
+                for C in own[0].outcomes:
+                    grid.scores[C] = np.array([path.outcomes[C].accuracies for path in own])
+        return grids, paths
+
+    def _record(
+        self,
+        grids: list[Grid],
+        paths: list[Path],
+        families: list[TopKClassifier],
+        n_folds: int,
+    ) -> dict[int, tuple[int, float]]:
+        """Fill the table and return the chosen (family, C) for each k."""
+        rows = [(number, C) for number, grid in enumerate(grids) for C in grid.Cs]
+        scores = np.array([grids[number].scores[C] for number, C in rows])
+        self.mean_scores_ = scores.mean(axis=1)
+        self.std_scores_ = scores.std(axis=1)
+        outcomes = [
+            [path.outcomes[C] for path in paths[number * n_folds : (number + 1) * n_folds]]
+            for number, C in rows
+        ]
+        table: dict[str, Any] = {
+            name: np.array([getattr(families[number], name) for number, _ in rows])
+            for name in ("loss", "k", "variant", "smoothing")
+        }
+        table["C"] = np.array([C for _, C in rows])
+        for column, k in enumerate(self.ks_):
+            table[f"mean_top{k}"] = self.mean_scores_[:, column]
+            table[f"std_top{k}"] = self.std_scores_[:, column]
+        table["mean_seconds"] = np.array([np.mean([o.seconds for o in row]) for row in outcomes])
+        table["relative_gap"] = np.array([max(o.relative_gap for o in row) for row in outcomes])
+        self.cv_results_ = table
+        self._warn_of_unfinished(table, [o for row in outcomes for o in row])
+        self._warn_of_open_edges(grids)
+        return {k: rows[best_row(self.mean_scores_[:, i])] for i, k in enumerate(self.ks_)}
+
+    def _warn_of_unfinished(self, table: dict[str, Any], outcomes: list[Any]) -> None:
+        # A loss without a dual has a gap of NaN and is judged by its status alone.
+        unfinished = [
+            o
+            for o in outcomes
+            if o.status == "max_epochs" or (o.status == "stalled" and o.relative_gap > self.tol)
+        ]
+        if unfinished:
+            gaps = np.where(np.isnan(table["relative_gap"]), -1, table["relative_gap"])
+            worst = int(np.argmax(gaps))
+            warnings.warn(
+                f"{len(unfinished)} of {len(outcomes)} fits of the search did not reach "
+                f"tol={self.tol:g}; the largest relative duality gap is {gaps[worst]:.2g}, at "
+                f"C={table['C'][worst]:g}. Raise max_epochs or tol, or leave out the largest C.",
+                ConvergenceWarning,
+                stacklevel=4,
+            )
+
+    def _warn_of_open_edges(self, grids: list[Grid]) -> None:
+        for grid in grids:
+            for side, wanting in grid.open_edges().items():
+                ks = ", ".join(str(k) for k, open_ in zip(self.ks_, wanting, strict=True) if open_)
+                end = grid.Cs[0] if side == "low" else grid.Cs[-1]
+                warnings.warn(
+                    f"the best C for k={ks} is {end:g}, the end of the grid, after "
+                    f"{self.max_extensions} extensions. Raise max_extensions or widen Cs.",
+                    UserWarning,
+                    stacklevel=4,
+                )
+
+    def _refitted(
+        self,
+        chosen: dict[int, tuple[int, float]],
+        families: list[TopKClassifier],
+        data: Part,
+        folds: list[Fold],
+    ) -> dict[tuple[int, float], TopKClassifier]:
+        held_out = folds[0].held_out
+        if isinstance(held_out, Part):
+            data = joined(data, held_out)
+        models = {}
+        for number in sorted({family for family, _ in chosen.values()}):
+            Cs = sorted({C for family, C in chosen.values() if family == number})
+            family = families[number].set_params(random_state=self._seed)
+            for model in family.fit_path(data.X, data.y, Cs, data.weight):
+                if model.result_.status == "interrupted":
+                    raise KeyboardInterrupt
+                models[number, model.C] = model
+        return models
+
+    def _adopt(
+        self,
+        chosen: dict[int, tuple[int, float]],
+        models: dict[tuple[int, float], TopKClassifier],
+    ) -> None:
+        for model in models.values():
+            # Asked alone, a chosen model checks the names of columns as this estimator does.
+            if hasattr(self, "feature_names_in_"):
+                model.feature_names_in_ = self.feature_names_in_
+        self.estimators_ = {k: models[at] for k, at in chosen.items()}
+        self.C_ = {k: C for k, (_, C) in chosen.items()}
+        self.losses_ = {
+            k: {name: getattr(model, name) for name in ("loss", "k", "variant", "smoothing")}
+            for k, model in self.estimators_.items()
+        }
+        self.classes_ = next(iter(models.values())).classes_
+
+    # --- the chosen models -------------------------------------------------------------------
+
+    def _model_for(self, k: int) -> TopKClassifier:
+        nearest = min(self.estimators_, key=lambda chosen: (abs(chosen - k), chosen))
+        return self.estimators_[nearest]
+
+    def _scores(self, X: ArrayLike) -> NDArray:
+        check_is_fitted(self)
+        return self._model_for(self.k)._scores(X)
+
+    def predict_topk(self, X: ArrayLike, k: int | None = None) -> NDArray:
+        """The k labels with the largest scores, best first, by the model chosen for that k.
+
+        ``k`` defaults to the estimator's own. For a k that is not among ``ks``, the model chosen
+        for the nearest is used, the smaller of two equally near.
+        """
+        check_is_fitted(self)
+        k = check_k(self.k if k is None else k, len(self.classes_), "the number of classes")
+        return self._model_for(k).predict_topk(X, k)
+
+    @available_if(_chosen_gives_probabilities)
+    def predict_proba(self, X: ArrayLike) -> NDArray:
+        """Class probabilities by the model chosen for the estimator's own k."""
+        check_is_fitted(self)
+        return self._model_for(self.k).predict_proba(X)
+
+    @available_if(_chosen_gives_probabilities)
+    def predict_log_proba(self, X: ArrayLike) -> NDArray:
+        """The logarithm of :meth:`predict_proba`."""
+        with np.errstate(divide="ignore"):
+            return np.log(self.predict_proba(X))
+
+    # --- saving ------------------------------------------------------------------------------
+
+    def _to_state(self) -> tuple[dict[str, NDArray], dict[str, Any]]:
+        check_is_fitted(self)
+        params = self.get_params(deep=False)
+        if not (params["cv"] is None or isinstance(params["cv"], Integral)):
+            warnings.warn(
+                "cv is a splitter or a list of splits; it is not saved and will be None on loading",
+                UserWarning,
+                stacklevel=2,
+            )
+            params["cv"] = None
+        models: list[TopKClassifier] = []
+        for model in self.estimators_.values():
+            if not any(model is other for other in models):
+                models.append(model)
+        meta: dict[str, Any] = {
+            "params": params,
+            "classes": self.classes_,
+            "n_features_in": self.n_features_in_,
+            "models": models,
+            "ks": self.ks_,
+            "chosen": [
+                next(i for i, other in enumerate(models) if other is self.estimators_[k])
+                for k in self.ks_
+            ],
+            "table": self.cv_results_,
+        }
+        if hasattr(self, "feature_names_in_"):
+            meta["feature_names_in"] = self.feature_names_in_
+        return {"mean_scores": self.mean_scores_, "std_scores": self.std_scores_}, meta
+
+    @classmethod
+    def _from_state(cls, arrays: dict[str, NDArray], meta: dict[str, Any]) -> "TopKClassifierCV":
+        search = cls(**meta["params"])
+        search.mean_scores_, search.std_scores_ = arrays["mean_scores"], arrays["std_scores"]
+        search.n_features_in_ = meta["n_features_in"]
+        if "feature_names_in" in meta:
+            search.feature_names_in_ = np.asarray(meta["feature_names_in"], dtype=object)
+        search.ks_ = tuple(meta["ks"])
+        search.cv_results_ = meta["table"]
+        models = meta["models"]
+        chosen = {
+            k: (number, models[number].C)
+            for k, number in zip(search.ks_, meta["chosen"], strict=True)
+        }
+        search._adopt(chosen, {(i, model.C): model for i, model in enumerate(models)})
+        return search
+
+
+def _check_extensions(limit: Any) -> int:
+    if not isinstance(limit, Integral) or isinstance(limit, bool) or limit < 0:
+        raise ValueError(f"max_extensions must be an integer, 0 or larger; got {limit!r}")
+    return int(limit)
+
+
+def _usable_ks(ks: Any, n_classes: int) -> tuple[int, ...]:
+    """The distinct ks below the number of classes, in increasing order."""
+    listed = [ks] if isinstance(ks, Integral) else ks
+    if isinstance(listed, str | bytes) or not hasattr(listed, "__iter__"):
+        raise TypeError(f"ks must be a list of integers; got {ks!r}")
+    listed = list(listed)
+    if not listed:
+        raise ValueError("ks must hold at least one k; it is empty")
+    for k in listed:
+        if not isinstance(k, Integral) or isinstance(k, bool) or k < 1:
+            raise ValueError(f"every k in ks must be an integer, 1 or larger; got {k!r}")
+    distinct = sorted({int(k) for k in listed})
+    usable = tuple(k for k in distinct if k < n_classes)
+    if not usable:
+        raise ValueError(
+            f"ks must hold a k below the number of classes, {n_classes}; got {distinct}: "
+            "a shortlist of all labels is always right"
+        )
+    if len(usable) < len(distinct):
+        dropped = ", ".join(str(k) for k in distinct if k >= n_classes)
+        warnings.warn(
+            f"with {n_classes} classes no model is chosen for k={dropped}: a shortlist of all "
+            "labels is always right",
+            UserWarning,
+            stacklevel=3,
+        )
+    return usable

@@ -1,0 +1,118 @@
+"""Parts of the data to train on and to measure on, checked in the user's terms."""
+
+import warnings
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import sparse
+
+from shortlist.estimators.linear import TopKClassifier
+from shortlist.estimators.training import loss_of
+from shortlist.solvers.memory import training_bytes
+
+
+@dataclass(frozen=True)
+class Part:
+    """Examples with labels and weights (None: all one)."""
+
+    X: Any
+    y: NDArray
+    weight: NDArray | None
+
+    def take(self, indices: NDArray) -> "Part":
+        """Some of the examples; a view where they are consecutive rows of a dense matrix."""
+        rows: Any = indices
+        consecutive = indices.size > 0 and (np.diff(indices) == 1).all()
+        if consecutive and not sparse.issparse(self.X):
+            rows = slice(int(indices[0]), int(indices[-1]) + 1)
+        weight = None if self.weight is None else self.weight[rows]
+        return Part(self.X[rows], self.y[rows], weight)
+
+
+@dataclass(frozen=True)
+class Fold:
+    """Where to train and where to measure."""
+
+    number: int
+    data: Part
+    train: NDArray | None
+    held_out: Part | NDArray
+
+    def training_part(self) -> Part:
+        return self.data if self.train is None else self.data.take(self.train)
+
+    def held_out_part(self) -> Part:
+        held_out = self.held_out
+        return held_out if isinstance(held_out, Part) else self.data.take(held_out)
+
+    def bytes_needed(self, n_classes: int) -> int:
+        """Memory of one fit on this fold: the solver's, and the copy of the examples."""
+        X = self.data.X
+        n, d = X.shape
+        if self.train is not None:
+            n = len(self.train)
+        copied = 0 if self.train is None else (X.nnz if sparse.issparse(X) else n * d)
+        return training_bytes(n, d, n_classes, X.dtype.itemsize) + copied * X.dtype.itemsize
+
+
+def as_indices(part: ArrayLike, n: int) -> NDArray:
+    """Row numbers, from row numbers or a mask."""
+    part = np.asarray(part)
+    return np.flatnonzero(part) if part.dtype == bool and len(part) == n else part
+
+
+def check_folds(folds: list[Fold], families: list[TopKClassifier], classes: NDArray) -> None:
+    """Refuse folds that cannot be trained or measured; warn of classes that training misses."""
+    if not folds:
+        raise ValueError("cv makes no split")
+    lacking = []
+    for fold in folds:
+        name = f"split {fold.number + 1} of cv"
+        trained = fold.data.y if fold.train is None else fold.data.y[fold.train]
+        present = np.unique(trained)
+        if isinstance(fold.held_out, Part):
+            name, measured, weight = "the validation set", fold.held_out.y, None
+        else:
+            measured = fold.data.y[fold.held_out]
+            weight = None if fold.data.weight is None else fold.data.weight[fold.held_out]
+        if len(present) < 2:
+            raise ValueError(
+                f"the training part of {name} holds {len(present)} class(es); training needs at "
+                "least 2. Shuffle, stratify or use fewer folds."
+            )
+        if len(measured) == 0 or (weight is not None and not (weight > 0).any()):
+            raise ValueError(f"{name} holds out no example with a positive sample weight")
+        for family in families:
+            needed = loss_of(family).k + 1
+            if len(present) < needed:
+                raise ValueError(
+                    f"the training part of {name} holds {len(present)} of the {len(classes)} "
+                    f"classes; loss={family.loss!r} with k={family.k} needs at least {needed}. "
+                    "Use fewer folds, stratified ones, or a smaller k."
+                )
+        unseen = np.setdiff1d(measured, present)
+        if len(unseen):
+            lacking.append(f"{name} {', '.join(map(repr, unseen[:3].tolist()))}")
+    if lacking:
+        more = "" if len(lacking) <= 3 else f" and {len(lacking) - 3} more"
+        warnings.warn(
+            f"held-out labels that training has not seen count as errors for every k: "
+            f"{'; '.join(lacking[:3])}{more}",
+            UserWarning,
+            stacklevel=3,
+        )
+
+
+def joined(data: Part, more: Part) -> Part:
+    """The examples of both; what comes without weights counts one each."""
+    X: Any
+    if sparse.issparse(data.X) or sparse.issparse(more.X):
+        X = sparse.vstack([data.X, more.X]).tocsr()
+    else:
+        X = np.vstack([data.X, more.X])
+    weight = data.weight
+    if weight is not None:
+        weight = np.concatenate([weight, np.ones(len(more.y))])
+    return Part(X, np.concatenate([data.y, more.y]), weight)
