@@ -9,8 +9,10 @@ import typer
 from shortlist.cli.bench import bench
 from shortlist.cli.cv import cv
 from shortlist.cli.evaluate import evaluate
+from shortlist.cli.features import features
 from shortlist.cli.info import info
 from shortlist.cli.predict import predict
+from shortlist.cli.reproduce import reproduce
 from shortlist.cli.train import train
 from shortlist.cli.unfold import unfold
 
@@ -41,8 +43,8 @@ def _flowing(docstring: str) -> str:
     return "\n\n".join(p if "\n  " in p else " ".join(p.split()) for p in paragraphs)
 
 
-_add(MODELS, train, cv, predict, evaluate, info)
-_add(STUDIES, bench)
+_add(MODELS, train, cv, predict, evaluate, info, features)
+_add(STUDIES, reproduce, bench)
 
 
 def _show_version(wanted: bool) -> None:

@@ -1,0 +1,140 @@
+"""``shortlist features``: what a frozen network makes of images, for a linear probe."""
+
+import sys
+from typing import Annotated
+
+from typer import Argument, Option
+
+from shortlist.cli.options import OUTPUT, OutputOptions
+
+NETWORK = "Network"
+
+
+def features(
+    *,
+    network: Annotated[
+        str,
+        Argument(
+            metavar="NETWORK",
+            show_default=False,
+            help="timm:NAME or torchvision:NAME (pretrained, without the classifier), a "
+            "TorchScript file (.pt), or MODULE:FUNCTION of yours that returns a torch module.",
+        ),
+    ],
+    source: Annotated[
+        str,
+        Argument(
+            metavar="INPUTS",
+            show_default=False,
+            help="A folder of images, with a subfolder for each class; an .npy file of inputs; or "
+            "MODULE:FUNCTION of yours that returns a data set.",
+        ),
+    ],
+    batch_size: Annotated[
+        int, Option(metavar="N", rich_help_panel=NETWORK, help="Inputs at a time.")
+    ] = 64,
+    workers: Annotated[
+        int,
+        Option(metavar="N", rich_help_panel=NETWORK, help="Processes that load the inputs."),
+    ] = 0,
+    image_size: Annotated[
+        int,
+        Option(
+            metavar="PIXELS",
+            rich_help_panel=NETWORK,
+            help="Side of the square that images are cut to, unless the network has its own.",
+        ),
+    ] = 224,
+    device: Annotated[
+        str | None,
+        Option(
+            metavar="DEVICE",
+            rich_help_panel=NETWORK,
+            show_default=False,
+            help="Where the network runs, such as cuda. Without it: the CPU.",
+        ),
+    ] = None,
+    pool: Annotated[
+        str,
+        Option(
+            metavar="mean|flatten",
+            rich_help_panel=NETWORK,
+            help="What becomes of feature maps: the mean over positions, or all entries.",
+        ),
+    ] = "mean",
+    file: Annotated[
+        str,
+        Option(
+            "-o",
+            "--output",
+            metavar="FILE.npy",
+            rich_help_panel=OUTPUT,
+            show_default=False,
+            help="Where to write the features.",
+        ),
+    ],
+    labels: Annotated[
+        str | None,
+        Option(
+            metavar="FILE.npy",
+            rich_help_panel=OUTPUT,
+            show_default=False,
+            help="Where to write the labels, if there are any. Without it: beside the features, "
+            "as FILE.labels.npy.",
+        ),
+    ] = None,
+    dtype: Annotated[
+        str,
+        Option(
+            metavar="TYPE", rich_help_panel=OUTPUT, help="float16, float32 or float64, in the file."
+        ),
+    ] = "float32",
+    output: OutputOptions,
+) -> None:
+    """Run a frozen network over images and write its features, to train a classifier on.
+
+    Examples:
+      shortlist features torchvision:resnet50 photos/train -o train.npy
+      shortlist train train.npy --labels train.labels.npy -o model -k 5
+    """
+    from shortlist.cli.output import check_output, print_json, print_line
+
+    check_output(file)
+    if not file.endswith(".npy"):
+        raise ValueError(f"-o {file}: the name must end in .npy")
+    sys.path.insert(0, "")  # MODULE:FUNCTION may lie in the working directory
+    from shortlist.torch import features_command
+
+    try:
+        written = features_command(
+            network,
+            source,
+            file,
+            labels=labels,
+            batch_size=batch_size,
+            num_workers=workers,
+            image_size=image_size,
+            device=device,
+            dtype=dtype,  # type: ignore[arg-type]
+            pool=pool,  # type: ignore[arg-type]
+            progress=False if output.quiet else None,
+        )
+    except TypeError as error:
+        # The user's function has returned something else than a network or a data set.
+        raise ValueError(str(error)) from error
+    if output.as_json:
+        print_json(
+            {
+                "features": str(written.features),
+                "labels": None if written.labels is None else str(written.labels),
+                "n_samples": written.n_samples,
+                "n_features": written.n_features,
+                "seconds": written.seconds,
+            }
+        )
+    elif not output.quiet:
+        print_line(
+            f"{written.features}: {written.n_samples} examples, {written.n_features} features "
+            f"({written.seconds:.1f} s)"
+        )
+        print_line(f"labels: {written.labels or 'none'}")

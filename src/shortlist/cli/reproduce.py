@@ -1,0 +1,189 @@
+"""``shortlist reproduce``: the paper's tables and figures."""
+
+import ast
+from typing import Annotated, Any
+
+from typer import Argument, Option
+
+from shortlist.cli.options import OUTPUT, OutputOptions
+
+EXPERIMENT = "Experiment"
+
+
+def reproduce(
+    *,
+    name: Annotated[
+        str | None,
+        Argument(
+            metavar="[NAME]",
+            show_default=False,
+            help="circle, letter, caltech101, news20, aloi, convergence, lambert, losses, "
+            "calibration, finetune, or all. Without it: what each of them shows.",
+        ),
+    ] = None,
+    data: Annotated[
+        list[str] | None,
+        Option(
+            "--data",
+            metavar="FILE",
+            rich_help_panel=EXPERIMENT,
+            show_default=False,
+            help="The data of an experiment that does not come with its own. With all: "
+            "NAME=FILE, and may be repeated.",
+        ),
+    ] = None,
+    test_data: Annotated[
+        str | None,
+        Option(
+            "--test-data",
+            metavar="FILE",
+            rich_help_panel=EXPERIMENT,
+            show_default=False,
+            help="The test examples, where the data file has only those to train on.",
+        ),
+    ] = None,
+    download: Annotated[
+        bool,
+        Option(
+            "--download",
+            rich_help_panel=EXPERIMENT,
+            help="Download the data where LibSVM's site offers it (news20, aloi).",
+        ),
+    ] = False,
+    quick: Annotated[
+        bool,
+        Option(
+            "--quick",
+            rich_help_panel=EXPERIMENT,
+            help="A far smaller version, to see that everything works. Its numbers mean little.",
+        ),
+    ] = False,
+    jobs: Annotated[
+        int | None,
+        Option(
+            "-j",
+            "--jobs",
+            metavar="N",
+            rich_help_panel=EXPERIMENT,
+            show_default=False,
+            help="Number of processes. Without it: one for each processor.",
+        ),
+    ] = None,
+    seed: Annotated[
+        int,
+        Option("--seed", metavar="N", rich_help_panel=EXPERIMENT, help="Seeds what is random."),
+    ] = 0,
+    settings: Annotated[
+        list[str] | None,
+        Option(
+            "--set",
+            metavar="NAME=VALUE",
+            rich_help_panel=EXPERIMENT,
+            show_default=False,
+            help="An option of the experiment itself; may be repeated.",
+        ),
+    ] = None,
+    folder: Annotated[
+        str | None,
+        Option(
+            "-o",
+            "--output",
+            metavar="FOLDER",
+            rich_help_panel=OUTPUT,
+            show_default=False,
+            help="Where tables, figures and the report go. Without it: results/NAME.",
+        ),
+    ] = None,
+    output: OutputOptions,
+) -> None:
+    """Compute the paper's tables and figures, and set its numbers beside ours.
+
+    Writes tables (CSV, JSON), figures and one HTML page into a folder. What is finished is kept
+    there: after Ctrl-C, or a crash, the same command goes on where it stopped.
+
+    Examples:
+      shortlist reproduce letter
+      shortlist reproduce caltech101 --data caltech101_silhouettes_28_split1.mat
+      shortlist reproduce all --quick --output /tmp/check
+    """
+    if name is None:
+        _list_experiments(output)
+        return
+    from shortlist.experiments import run
+
+    options = _settings(settings)
+    target = folder if folder is not None else f"results/{name}"
+    try:
+        outcome = run(
+            name,
+            target,
+            data=_data_files(data, name),
+            test_data=test_data,
+            download=download,
+            jobs=jobs,
+            seed=seed,
+            quick=quick,
+            console=None if output.as_json or output.quiet else _console(),
+            progress=None if output.quiet else _console(stderr=True),
+            **options,
+        )
+    except TypeError as error:
+        # How run() says that the experiment has no such option; others are bugs.
+        if not options:
+            raise
+        raise ValueError(f"--set: {error}") from error
+    from shortlist.cli.output import print_json, print_line
+
+    if output.as_json:
+        print_json({"page": str(outcome.page), "files": [str(file) for file in outcome.files]})
+    elif not output.quiet:
+        print_line(f"The report: {outcome.page}")
+
+
+def _console(stderr: bool = False) -> Any:
+    from rich.console import Console
+
+    return Console(stderr=stderr)
+
+
+def _list_experiments(output: OutputOptions) -> None:
+    from shortlist.cli.output import print_json, print_line, print_table
+    from shortlist.experiments import EXPERIMENTS
+
+    if output.as_json:
+        print_json({e.name: {"shows": e.shows, "summary": e.summary} for e in EXPERIMENTS.values()})
+        return
+    rows = []
+    for experiment in EXPERIMENTS.values():
+        need = " Needs --data." if experiment.needs_data else ""
+        rows.append([experiment.name, experiment.shows, experiment.summary + need])
+    print_table("", ["name", "in the paper", "what"], rows, text_columns=(0, 1, 2))
+    print_line("shortlist reproduce NAME computes one, shortlist reproduce all every one.")
+
+
+def _data_files(given: list[str] | None, name: str) -> Any:
+    """What run() takes: a file, or with "all" a file for each experiment."""
+    if not given:
+        return None
+    if name == "all":
+        pairs = [entry.partition("=") for entry in given]
+        for entry, (_, equals, _) in zip(given, pairs, strict=True):
+            if not equals:
+                raise ValueError(f"--data: with all it is NAME=FILE; got {entry!r}")
+        return {key: file for key, _, file in pairs}
+    if len(given) > 1:
+        raise ValueError("--data: an experiment takes one file; only with all may it be repeated")
+    return given[0]
+
+
+def _settings(given: list[str] | None) -> dict[str, Any]:
+    options = {}
+    for entry in given or []:
+        key, equals, text = entry.partition("=")
+        if not equals or not key.isidentifier():
+            raise ValueError(f"--set must be NAME=VALUE; got {entry!r}")
+        try:
+            options[key] = ast.literal_eval(text)
+        except (ValueError, SyntaxError):
+            options[key] = text
+    return options
