@@ -126,16 +126,16 @@ def cv(
         "n_jobs": jobs,
     }
     from shortlist.cli.data import describe_data, read_data
-    from shortlist.cli.models import Columns
+    from shortlist.cli.models import Columns, check_trainable
 
     examples = read_data(data, reading, "train")
-    say(output, describe_data(examples))
     columns = Columns.of_data(examples)
+    told = [describe_data(examples)]
     held_out: dict[str, Any] = {}
     if validation is not None:
         apart = replace(reading, split=None, labels=None)
         measured = columns.read(validation, apart, part="val", labelled=True)
-        say(output, describe_data(measured))
+        told.append(describe_data(measured))
         held_out = {"X_val": measured.X, "y_val": measured.y}
 
     from shortlist import TopKClassifierCV
@@ -143,6 +143,9 @@ def cv(
 
     weights = class_weights(shape.class_weight, set(examples.y.tolist()))
     search = TopKClassifierCV(class_weight=weights, **parameters)
+    for family in search._families():
+        check_trainable(family, examples.y)
+    say(output, "\n".join(told))
     with told_of_compilation(output):
         search.fit(examples.X, examples.y, **held_out)
     columns.remember(search)
@@ -248,13 +251,15 @@ def cross_validate_one(
     if folds < 2:
         raise ValueError(f"-v must be 2 or more folds; got {folds}")
     examples = read_data(name, reading, "train")
-    say(output, describe_data(examples))
     weights = class_weights(shape.class_weight, set(examples.y.tolist()))
 
     from shortlist import TopKClassifier
     from shortlist.cli.compiling import told_of_compilation
+    from shortlist.cli.models import check_trainable
 
     model = TopKClassifier(C=cost, class_weight=weights, **parameters)
+    check_trainable(model, examples.y)
+    say(output, describe_data(examples))
     with told_of_compilation(output):
         shares = _fold_accuracies(model, examples, folds)
     means = {k: sum(of_folds) / folds for k, of_folds in shares.items()}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from dataclasses import fields
+from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Any
 
 from shortlist.cli.options import IndexBase, ReadingOptions
@@ -80,8 +80,6 @@ def _named(name: str, reading: ReadingOptions) -> dict[str, LabeledData]:
         splits = datasets.fetch(name)
     found = {split: getattr(splits, split) for split in ("train", "val", "test")}
     if name in DOWNLOADED and precision == "float32":
-        from dataclasses import replace
-
         found = {s: d and replace(d, X=d.X.astype(precision)) for s, d in found.items()}
     return {split: data for split, data in found.items() if data is not None}
 
@@ -148,7 +146,8 @@ def _choose(
         if len(parts) > 1 and wanted != usual:
             wanted = None
     if wanted in parts:
-        return parts[wanted]
+        chosen = parts[wanted]
+        return replace(chosen, source=f"{name} ({wanted})") if len(parts) > 1 else chosen
     from shortlist.datasets import DataError
 
     held = ", ".join(parts)

@@ -24,6 +24,15 @@ def load_model(path: str) -> Any:
     return load(path)
 
 
+def check_trainable(model: Any, y: Any) -> None:
+    """Raise now what training would refuse: parameters, and their fit with the labels."""
+    from shortlist.estimators.training import check_parameters, encode_labels, loss_of
+
+    check_parameters(model)
+    classes, _ = encode_labels(y)
+    loss_of(model).check_classes(len(classes))
+
+
 def model_for(model: Any, k: int) -> Any:
     """The classifier that answers for shortlists of k: the one chosen for it, if there are many."""
     return model._model_for(k) if hasattr(model, "estimators_") else model

@@ -109,7 +109,7 @@ def reproduce(
     if name is None:
         _list_experiments(output)
         return
-    from shortlist.experiments import run
+    from shortlist.experiments import MissingData, run
 
     options = _settings(settings)
     target = folder if folder is not None else f"results/{name}"
@@ -127,6 +127,8 @@ def reproduce(
             progress=None if output.quiet else _console(stderr=True),
             **options,
         )
+    except MissingData as error:
+        raise ValueError(f"{error} (--data FILE, --test-data FILE, --download)") from error
     except TypeError as error:
         # How run() says that the experiment has no such option; others are bugs.
         if not options:

@@ -16,6 +16,20 @@ from typing import Any, TextIO
 
 DONE, FAILED, REFUSED, INTERRUPTED, UNREAD = 0, 1, 2, 130, 141
 
+# What the library's messages call its parameters, and what they are here.
+_OPTION_OF = {
+    "(labels=)": "(--labels FILE)",
+    "(label=)": "(--label NUMBER)",
+    "label=None": "--label none",
+    "label_type='str'": "--label-type str",
+    "header=True": "--header",
+    "header=False": "--no-header",
+    "format='csv'": "--format csv",
+    "max_epochs": "--max-epochs",
+    "max_extensions": "--extend",
+    " tol=": " --tol ",
+}
+
 # Set it to see where an error comes from.
 DEBUG = "SHORTLIST_DEBUG"
 _NOT_THE_USERS_FAULT = (errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EMFILE)
@@ -26,12 +40,11 @@ def run(args: Sequence[str] | None = None) -> int:
     warnings.showwarning = _show_warning
     # Files are read into arrays; their columns' names are compared with the model's on reading.
     warnings.filterwarnings("ignore", message="X does not have valid feature names")
-    from shortlist.cli.app import app
-
     try:
-        code = _call(app, args)
+        code = _call(args)
         sys.stdout.flush()
-        return code
+        # typer turns Ctrl-C into this code; train uses it too, having saved what there is.
+        return _fail("interrupted", code) if code == INTERRUPTED else code
     except KeyboardInterrupt:
         return _fail("interrupted", INTERRUPTED)
     except BrokenPipeError:
@@ -47,8 +60,10 @@ def run(args: Sequence[str] | None = None) -> int:
         return _fail(str(error), REFUSED)
 
 
-def _call(app: Any, args: Sequence[str] | None) -> int:
+def _call(args: Sequence[str] | None) -> int:
     import typer
+
+    from shortlist.cli.app import app
 
     try:
         return app(args, prog_name="shortlist", standalone_mode=False) or DONE
@@ -65,7 +80,7 @@ def _call(app: Any, args: Sequence[str] | None) -> int:
             raise
         context = getattr(error, "ctx", None)
         command = context.command_path if context else "shortlist"
-        message = error.format_message().strip()
+        message = error.format_message().replace("Value error, ", "").strip()
         if not message:  # called without arguments: the help has been shown
             return REFUSED
         return _fail(f"{message.rstrip('.')} (see {command} --help)", REFUSED)
@@ -85,6 +100,8 @@ def _fail(message: str, code: int) -> int:
 
 
 def _one_line(message: str) -> str:
+    for parameter, option in _OPTION_OF.items():
+        message = message.replace(parameter, option)
     return " ".join(message.split())
 
 

@@ -95,7 +95,7 @@ def train(
     shortlist.save(trained.set_params(verbose=0), model)
     interrupted = trained.result_.status == "interrupted"
     if interrupted:
-        say(output, f"interrupted: the model reached so far is saved in {model}")
+        say(output, f"the model reached so far is saved in {model}")
     if output.as_json:
         print_json({**summary, "model": model})
     elif not output.quiet:
@@ -122,15 +122,16 @@ def _fit(
 
     parameters = estimator_parameters(loss, shape, solver, output)
     examples = read_data(name, reading, "train")
-    say(output, describe_data(examples))
+    X, y = examples
 
     from shortlist import TopKClassifier
     from shortlist.cli.compiling import told_of_compilation
-    from shortlist.cli.models import Columns
+    from shortlist.cli.models import Columns, check_trainable
 
-    X, y = examples
     weights = class_weights(shape.class_weight, set(y.tolist()))
     model = TopKClassifier(C=cost, class_weight=weights, **parameters)
+    check_trainable(model, y)
+    say(output, describe_data(examples))
     with told_of_compilation(output) as compilation:
         model.fit(X, y)
     columns = Columns.of_data(examples)
