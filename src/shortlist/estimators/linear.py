@@ -22,6 +22,7 @@ from shortlist.estimators.training import (
     seed_of,
 )
 from shortlist.solvers.memory import check_memory
+from shortlist.solvers.path import carry_over
 from shortlist.solvers.problem import Problem
 from shortlist.solvers.progress import with_progress
 from shortlist.solvers.result import Result
@@ -181,8 +182,7 @@ class TopKClassifier(ShortlistClassifier):
             costs = make_costs(problem.costs.y, weights, C)
             step = Problem(problem.rows, costs, problem.n_classes, problem.loss)
             if state is not None:
-                # W = -sum C_i x_i v_i' scales with C while v stays as it is.
-                state.weights *= state.weights.dtype.type(C / last)
+                carry_over(step, state, C / last)
             solution = self._train(step, C, state, None, None)
             state, last = solution.state, C
             model = clone(self).set_params(C=C)

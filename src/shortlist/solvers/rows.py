@@ -22,6 +22,7 @@ from scipy.sparse import csr_array, csr_matrix
 
 from shortlist.losses.base import Loss
 from shortlist.solvers.support import visit_support_dense, visit_support_sparse
+from shortlist.solvers.threads import threads_for
 from shortlist.solvers.visit import visit_block, visit_dense, visit_sparse
 
 # A block's examples see each other's changes through its Gram matrix, which costs B/(4 d) of the
@@ -158,20 +159,21 @@ class DenseRows:
         buffers = _BlockBuffers(size, w.shape[1], self.dtype)
         scores = np.empty((size, w.shape[1]), self.dtype)
         bias = self.dtype.type(self.bias)
-        for begin in range(0, order.size, size):
-            part = order[begin : begin + size]
-            x = np.ascontiguousarray(self.x[part])
-            s = np.dot(x, w[:-1], out=scores[: part.size])
-            gram = x @ x.T
-            if self.bias:
-                s += bias * w[-1]
-                gram += bias * bias
-            estimate = _run_block(loss, part, s, gram, self.kappa, state, costs, every, buffers)
-            deltas = buffers.deltas[: part.size]
-            _add_product(w[:-1], x, deltas)
-            if self.bias:
-                w[-1] += bias * deltas.sum(axis=0)
-            yield estimate
+        with threads_for(2.0 * size * w.size):
+            for begin in range(0, order.size, size):
+                part = order[begin : begin + size]
+                x = np.ascontiguousarray(self.x[part])
+                s = np.dot(x, w[:-1], out=scores[: part.size])
+                gram = x @ x.T
+                if self.bias:
+                    s += bias * w[-1]
+                    gram += bias * bias
+                estimate = _run_block(loss, part, s, gram, self.kappa, state, costs, every, buffers)
+                deltas = buffers.deltas[: part.size]
+                _add_product(w[:-1], x, deltas)
+                if self.bias:
+                    w[-1] += bias * deltas.sum(axis=0)
+                yield estimate
 
     def support_epoch(
         self, loss: Loss, order: NDArray, by_class: NDArray, duals: NDArray, costs: Costs

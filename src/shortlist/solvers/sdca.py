@@ -58,7 +58,7 @@ def ascend(run: Run, random: np.random.Generator, patience: float = np.inf) -> s
 
 
 def _polish_support(run: Run, random: np.random.Generator) -> None:
-    """Cheap epochs on the support until its own gap is well down or a full epoch's worth is spent."""
+    """Cheap epochs on the support until its gap is well down or a full epoch's worth is spent."""
     problem, state = run.problem, run.state
     rows = support_rows(state.duals, problem.costs.cost)
     by_class = np.ascontiguousarray(state.weights.T)

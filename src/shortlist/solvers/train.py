@@ -13,9 +13,9 @@ from shortlist.solvers.rows import GramRows, State
 from shortlist.solvers.run import Callback, Run, StopTraining
 from shortlist.solvers.sdca import ascend
 
-# L-BFGS takes some sixty evaluations from an early SDCA solution, whatever C; SDCA that promises
-# to need more than this many further epochs gives way to it.
-PATIENCE = 40.0
+# L-BFGS takes some sixty evaluations from an early SDCA solution, whatever C. Where SDCA is slow it
+# also slows down as it goes, so that a promise of this many further epochs is likely to be broken.
+PATIENCE = 25.0
 
 
 @dataclass
@@ -63,6 +63,10 @@ def train(
             status, weights = descend(run, weights)
             run.state.duals = problem.duals_at(weights)
             run.state.weights = problem.rows.rebuild(run.state.duals, problem.costs.cost)
+            if status == "stalled" and run.history[-1].relative_gap > tol:
+                # The line search is at the end of its digits; coordinate steps have more.
+                status = ascend(run, random)
+                weights = run.state.weights
     except (KeyboardInterrupt, StopTraining) as stop:
         weights = _recover(run)
         status = _status_of(stop)
