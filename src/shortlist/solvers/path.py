@@ -1,8 +1,8 @@
 """From the solution at one C to a start at the next.
 
 The duals v stay feasible when C changes, and so does t v for 0 <= t <= 1, since zero is in the
-domain of every conjugate here. With ratio r = C'/C the weights become r t W. Keeping v (t = 1) suits
-strong regularisation, where duals sit at their bounds; keeping W (t = 1/r) suits weak, where W has
+domain of every conjugate here. With ratio r = C'/C the weights become r t W. Keeping v (t = 1)
+suits strong regularisation, where duals sit at their bounds; keeping W (t = 1/r) weak, where W has
 nearly settled. The dual objective, concave in t and free of products with the data, decides.
 """
 
