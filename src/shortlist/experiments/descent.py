@@ -1,4 +1,4 @@
-"""Gradient descent with line search from the softmax solution, as the paper trains truncated losses.
+"""Gradient descent from the softmax solution, as the paper trains its truncated losses.
 
 The paper gives no stopping rule. How long one descends decides what the truncated losses are
 like at small k; the accuracies along the way show where the paper's own numbers lie.

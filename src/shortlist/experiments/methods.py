@@ -34,6 +34,12 @@ def classifier(method: str, **parameters: Any) -> TopKClassifier:
     return TopKClassifier(LOSSES[family], k=k, **{"fit_intercept": False, **parameters})
 
 
+def kernels_of(method: str) -> str:
+    """The compiled code that training with a method runs; smoothing is but a number to it."""
+    loss = LOSSES[paper.split_method(method)[0]]
+    return loss.replace("smooth_", "")
+
+
 def relative_cost(method: str) -> float:
     """Roughly how long a path over C takes compared with softmax's."""
     family, _ = paper.split_method(method)

@@ -231,7 +231,9 @@ def run(
                 highlight=False,
             )
         raise
-    title = sections[0].title if len(sections) == 1 else "Loss functions for top-k error, recomputed"
+    title = (
+        sections[0].title if len(sections) == 1 else "Loss functions for top-k error, recomputed"
+    )
     report = Report(title, sections, _environment(jobs, seed, quick), skipped)
     page, *others = files.write(report, folder)
     return Outcome(report, page, (page, *others))

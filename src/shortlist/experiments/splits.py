@@ -16,9 +16,7 @@ def letter_parts() -> Parts:
     from shortlist.datasets import load_letter
 
     data = load_letter()
-    return Parts(
-        data.X_train, data.y_train, data.X_test, data.y_test, data.X_val, data.y_val
-    )
+    return Parts(data.X_train, data.y_train, data.X_test, data.y_test, data.X_val, data.y_val)
 
 
 def read_parts(
@@ -43,12 +41,13 @@ def read_parts(
             **({"val": parts["val"]} if "val" in parts else {}),
         }
     if "all" in parts:
-        return _halved(*parts["all"], seed)
+        return _halved(parts["all"].X, parts["all"].y, seed)
     for part in ("train", "test"):
         if part not in parts:
             raise DataError(f"holds no part {part!r}, only {', '.join(parts)}", path=str(data))
-    X_val, y_val = parts.get("val", (None, None))
-    return _dense_in_single(Parts(*parts["train"], *parts["test"], X_val, y_val))
+    train, test, val = parts["train"], parts["test"], parts.get("val")
+    X_val, y_val = (None, None) if val is None else (val.X, val.y)
+    return _dense_in_single(Parts(train.X, train.y, test.X, test.y, X_val, y_val))
 
 
 def downloaded_parts(name: str, *, seed: int) -> Parts:
@@ -56,7 +55,7 @@ def downloaded_parts(name: str, *, seed: int) -> Parts:
     from shortlist.datasets import fetch
 
     data = fetch(name, random_state=seed)
-    return _dense_in_single(Parts(*data.train, *data.part("test")))
+    return _dense_in_single(Parts(data.X_train, data.y_train, data.X_test, data.y_test))
 
 
 def subsample(parts: Parts, n: int, seed: int) -> Parts:
@@ -84,7 +83,7 @@ def _halved(X: Any, y: Any, seed: int) -> Parts:
 
 
 def _dense_in_single(parts: Parts) -> Parts:
-    """Features in single precision, dense where most entries are not zero: fast and exact enough."""
+    """Features in single precision, dense unless most entries are zero: fast, exact enough."""
 
     def convert(X: Any) -> Any:
         if X is None:

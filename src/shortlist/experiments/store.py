@@ -36,7 +36,9 @@ class Unit:
     payload : any
         Data too large to be a parameter; the parameters hold its fingerprint.
     weight : float
-        How long the unit takes compared with others; only the estimate of the time left uses it.
+        How long the unit takes compared with others, for the order and the time left.
+    kind : str
+        Units of one kind run the same compiled code.
     """
 
     name: str
@@ -44,6 +46,7 @@ class Unit:
     work: Callable[[Mapping[str, Any], Any, Tick], Record] = field(compare=False)
     payload: Any = field(default=None, compare=False, repr=False)
     weight: float = field(default=1.0, compare=False)
+    kind: str = field(default="", compare=False)
 
     @property
     def identity(self) -> Record:
@@ -91,9 +94,7 @@ def fingerprint(*arrays: Any) -> str:
     """A short hash of arrays' types, shapes and contents; sparse matrices go by their parts."""
     digest = hashlib.sha256()
     for array in arrays:
-        parts = (
-            [array.data, array.indices, array.indptr] if hasattr(array, "indptr") else [array]
-        )
+        parts = [array.data, array.indices, array.indptr] if hasattr(array, "indptr") else [array]
         for part in parts:
             dense = np.ascontiguousarray(part)
             digest.update(f"{dense.dtype.str}{dense.shape}".encode())

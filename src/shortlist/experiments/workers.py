@@ -10,7 +10,7 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
 from shortlist.experiments.store import Record, Unit, UnitStore
 
@@ -50,8 +50,7 @@ def compute(
             results[number] = stored
     pending = [number for number in range(len(units)) if number not in results]
     if pending:
-        # The longest first, so that no process works alone at the end.
-        pending.sort(key=lambda number: -units[number].weight)
+        pending = _in_good_order(units, pending)
         reporter.begin(title, [units[number] for number in pending], len(results))
         try:
             for number, result in _run(units, pending, store, min(jobs, len(pending)), reporter):
@@ -59,6 +58,17 @@ def compute(
         finally:
             reporter.end()
     return [results[number] for number in range(len(units))]
+
+
+def _in_good_order(units: Sequence[Unit], pending: list[int]) -> list[int]:
+    """The longest first, so that no process works alone at the end; before that, one of each kind.
+
+    Units of a kind run the same compiled code. The first of a kind may have to compile it, which
+    two processes should not do at once.
+    """
+    by_weight = sorted(pending, key=lambda number: -units[number].weight)
+    firsts = list({units[n].kind: n for n in reversed(by_weight)}.values())[::-1]
+    return firsts + [number for number in by_weight if number not in firsts]
 
 
 def _run(
@@ -83,8 +93,7 @@ def _run(
         # large arrays into memory once for all of them.
         parallel = Parallel(n_jobs=jobs, backend="loky", return_as="generator_unordered")
         jobs_to_do = (
-            delayed(_work)(number, units[number], store, board.writer(number))
-            for number in pending
+            delayed(_work)(number, units[number], store, board.writer(number)) for number in pending
         )
         with board.watched({n: units[n] for n in pending}, reporter):
             for number, result, seconds in parallel(jobs_to_do):
@@ -164,5 +173,3 @@ class Silent:
 
     def end(self) -> None:
         pass
-
-

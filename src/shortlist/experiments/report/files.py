@@ -47,9 +47,7 @@ def table_csv(table: Table) -> str:
     )
     for row in table.rows:
         writer.writerow(
-            _csv_entry(cell, part)
-            for cell, names in zip(row, parts, strict=True)
-            for part in names
+            _csv_entry(cell, part) for cell, names in zip(row, parts, strict=True) for part in names
         )
     return text.getvalue()
 

@@ -59,8 +59,8 @@ def _section(section: Section, heading: str, pictures: dict[str, str]) -> Iterat
     for table in section.tables:
         if not table.fold:
             yield from _table(section, table)
-    for number, figure in enumerate(section.figures):
-        yield from _figure(section, figure, number, pictures)
+    for figure in section.figures:
+        yield from _figure(section, figure, pictures)
     if section.remarks:
         yield '<h3>Differences and remarks</h3><ul class="remarks">'
         for remark in section.remarks:
@@ -115,7 +115,9 @@ def _cell(cell: Cell, first: bool, numeric: bool, tolerance: float | None) -> st
     ours = f"{cell.text(cell.ours)}{html.escape(cell.note)}"
     if cell.deviation is not None:
         ours += f'<span class="deviation"> ± {cell.text(cell.deviation)}</span>'
-    return f'<td class="number{best}"><span class="ours">{ours}</span>{_paper(cell, tolerance)}</td>'
+    return (
+        f'<td class="number{best}"><span class="ours">{ours}</span>{_paper(cell, tolerance)}</td>'
+    )
 
 
 def _paper(value: Value, tolerance: float | None) -> str:
@@ -132,9 +134,7 @@ def _paper(value: Value, tolerance: float | None) -> str:
     )
 
 
-def _figure(
-    section: Section, figure: Figure, number: int, pictures: dict[str, str]
-) -> Iterator[str]:
+def _figure(section: Section, figure: Figure, pictures: dict[str, str]) -> Iterator[str]:
     identity = f"{section.name}-{figure.name}"
     yield f'<figure class="charts" id="{identity}">'
     if figure.charts:

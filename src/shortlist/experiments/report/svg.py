@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 import math
 from collections.abc import Iterator
+from itertools import pairwise
 
 from shortlist.experiments.report.axes import Scale, limits
 from shortlist.experiments.report.model import Chart, Series
@@ -43,8 +44,9 @@ def legend_html(chart: Chart) -> str:
         marker = '<circle cx="13" cy="6" r="2.6"/>' if series.markers else ""
         items.append(
             f'<li><button type="button" data-series="{number}" aria-pressed="true">'
-            f'<svg class="key" viewBox="0 0 26 12" aria-hidden="true"><g class="{_classes(series)}">'
-            f'<path d="M1 6H25"/>{marker}</g></svg>{html.escape(series.name)}</button></li>'
+            '<svg class="key" viewBox="0 0 26 12" aria-hidden="true">'
+            f'<g class="{_classes(series)}"><path d="M1 6H25"/>{marker}</g></svg>'
+            f"{html.escape(series.name)}</button></li>"
         )
     return f'<ul class="legend">{"".join(items)}</ul>'
 
@@ -129,7 +131,7 @@ def _path(pixels: list[tuple[float, float]], steps: bool) -> str:
     if not pixels:
         return "M0 0"
     pieces = [f"M{pixels[0][0]:.1f} {pixels[0][1]:.1f}"]
-    for (before, _), (a, b) in zip(pixels, pixels[1:], strict=False):
+    for (before, _), (a, b) in pairwise(pixels):
         if steps:
             pieces.append(f"H{(before + a) / 2:.1f}V{b:.1f}H{a:.1f}")
         else:

@@ -31,26 +31,39 @@ def show_table(table: Table, console: Console) -> None:
     """Print a table; a number is followed by the paper's and, signed, the difference."""
     console.print()
     shown = RichTable(
-        title=to_plain(table.title), title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False
+        title=to_plain(table.title),
+        title_justify="left",
+        box=box.SIMPLE_HEAD,
+        pad_edge=False,
+        padding=(0, 2, 0, 0),
     )
-    for column in table.columns:
+    for number, column in enumerate(table.columns):
         shown.add_column(
             Text(column.name),
             justify="right" if column.numeric else "left",
-            no_wrap=column.numeric,
+            no_wrap=column.numeric or not number,
         )
+    widths = [_difference_width(table, place) for place in range(len(table.columns))]
     for number, row in enumerate(table.rows):
         if number in table.groups and number:
             shown.add_section()
-        shown.add_row(*(_text(cell, table.tolerance) for cell in row))
+        shown.add_row(
+            *(_text(cell, table.tolerance, width) for cell, width in zip(row, widths, strict=True))
+        )
     console.print(shown)
     for line in _legend(table):
         console.print(Text(line, style="dim"))
 
 
-def _text(cell: Cell, tolerance: float | None) -> Text:
+def _difference_width(table: Table, place: int) -> int:
+    cells = [row[place] for row in table.rows]
+    return max((len(signed(cell)) for cell in cells if isinstance(cell, Value)), default=0)
+
+
+def _text(cell: Cell, tolerance: float | None, width: int) -> Text:
     if isinstance(cell, str):
-        return Text(to_plain(cell))
+        # The longest names make room for numbers on a terminal of the usual width.
+        return Text(to_plain(cell).replace("truncated top", "trunc. top"))
     parts: list[tuple[str, str]] = [
         (cell.text(cell.ours) + cell.note, "bold green" if cell.best else "")
     ]
@@ -60,7 +73,7 @@ def _text(cell: Cell, tolerance: float | None) -> Text:
         parts.append((f" {cell.text(cell.paper):>4}", "bold" if cell.paper_best else "dim"))
         far = tolerance is not None and round(abs(cell.difference), cell.digits) > tolerance
         style = "yellow" if far else "dim"
-        parts.append((f" {signed(cell):>5}", style))
+        parts.append((f" {signed(cell):>{width}}", style))
     return Text.assemble(*parts)
 
 

@@ -1,0 +1,123 @@
+"""Why a number differs from the paper's: what the stored models themselves can tell."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from shortlist.experiments import paper
+from shortlist.experiments.comparison import TOLERANCE
+from shortlist.experiments.descent import accuracies_along
+from shortlist.experiments.protocol import Parts
+from shortlist.experiments.store import Record
+
+
+def explain_far_cells(
+    dataset: str,
+    far: Sequence[tuple[str, int]],
+    records: dict[str, Record],
+    descents: Sequence[Record],
+    parts: Parts,
+) -> list[str]:
+    """Remarks on the numbers (method, k) that lie further from the paper's than the tolerance."""
+    if not far:
+        return [f"Every number lies within {TOLERANCE} points of the paper’s."]
+    truncated = [(m, k) for m, k in far if _is_truncated(m)]
+    remarks = []
+    if truncated:
+        remarks.append(_on_truncated(dataset, truncated, records, descents))
+    remarks += [
+        _on_selection(dataset, method, k, records[method], parts)
+        for method, k in far
+        if not _is_truncated(method)
+    ]
+    return remarks
+
+
+def _is_truncated(method: str) -> bool:
+    return paper.split_method(method)[0] == "trunc-ent"
+
+
+def _on_truncated(
+    dataset: str,
+    cells: Sequence[tuple[str, int]],
+    records: dict[str, Record],
+    descents: Sequence[Record],
+) -> str:
+    listed = "; ".join(
+        f"{paper.display_name(method)} at top-{k}: {_ours(records[method], k):.1f} against "
+        f"{paper.accuracy(dataset, method, k):.1f}"
+        for method, k in cells
+    )
+    text = (
+        f"**Truncated losses** ({listed}). These losses say nothing about the k − 1 highest "
+        "labels, so accuracy at small k is not what they are trained for: it falls on the way from "
+        "the softmax solution to the optimum, and depends on where one stops. "
+    )
+    nearest = [_nearest_steps(dataset, record) for record in descents]
+    if nearest:
+        stops = ", ".join(
+            f"{steps} steps for {paper.display_name(method)} (then within {far:.1f} points in all "
+            "columns)"
+            for method, steps, far in nearest
+        )
+        text += (
+            "The paper names no stopping rule. Gradient descent as it describes it comes closest "
+            f"to its rows after {stops}: see the [figure](#{dataset}-descent). Here the descent "
+            "goes on to a stationary point."
+        )
+    else:
+        text += "The paper names no stopping rule; here the descent goes to a stationary point."
+    return text
+
+
+def _nearest_steps(dataset: str, record: Record) -> tuple[str, int, float]:
+    """Where a descent is nearest to the paper's row: method, steps, the largest difference."""
+    method, ks = record["method"], paper.ks(dataset)
+    along = accuracies_along(record, ks)
+    steps = [point["iteration"] for point in record["runs"][0]]
+    distances = [
+        max(abs(along[k][place] - paper.accuracy(dataset, method, k)) for k in ks)
+        for place in range(len(steps))
+    ]
+    place = min(range(len(steps)), key=distances.__getitem__)
+    return method, steps[place], distances[place]
+
+
+def _on_selection(dataset: str, method: str, k: int, record: Record, parts: Parts) -> str:
+    """How much the choice of C alone moves the number."""
+    ours, theirs = _ours(record, k), paper.accuracy(dataset, method, k)
+    name = paper.display_name(method)
+    text = f"**{name} at top-{k}**: {ours:.1f} against the paper’s {theirs:.1f}. "
+    points = record["points"]
+    if "test" not in points[0]:
+        return text + "The data has no validation part of its own: C is chosen on other examples."
+    n_val, n_test = parts.X_val.shape[0], parts.X_test.shape[0]
+    best = max(point["val"][k - 1] for point in points)
+    error = _standard_error(best, n_val)
+    alike = [point for point in points if point["val"][k - 1] >= best - error]
+    tests = [point["test"][k - 1] for point in alike]
+    text += (
+        f"Values of C whose validation accuracy is within one standard error ({error:.1f}) of the "
+        f"best give {min(tests):.1f} to {max(tests):.1f} on the test examples"
+    )
+    tens = [point for point in points if _is_power_of_ten(point["C"])]
+    if tens:
+        coarse = max(tens, key=lambda point: point["val"][k - 1])["test"][k - 1]
+        text += f"; with powers of ten alone it would be {coarse:.1f}"
+    spread = _standard_error(ours, n_test)
+    return text + f". The standard error of a test accuracy here is {spread:.1f} points."
+
+
+def _ours(record: Record, k: int) -> float:
+    return record["chosen"][str(k)]["test"][k - 1]
+
+
+def _standard_error(accuracy: float, n: int) -> float:
+    share = accuracy / 100
+    return 100 * math.sqrt(max(share * (1 - share), 0.0) / n)
+
+
+def _is_power_of_ten(C: float) -> bool:
+    exponent = math.log10(C)
+    return abs(exponent - round(exponent)) < 1e-6
