@@ -1,0 +1,129 @@
+"""Two methods that work on the primal as a whole, to measure the solver against.
+
+Both minimise  P(W) = 1/2 |W|^2 + C sum_i L(y_i, W'x_i)  for a smooth loss L, with the library's
+own values and gradients of the loss: algorithms are compared, not implementations of a loss.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shortlist.losses import Loss
+
+
+@dataclass(frozen=True)
+class Primal:
+    """The objective of a smooth loss over dense examples; labels are 0, ..., n_classes - 1."""
+
+    X: NDArray
+    y: NDArray
+    n_classes: int
+    loss: Loss
+    C: float
+
+    def zero(self) -> NDArray:
+        return np.zeros((self.X.shape[1], self.n_classes), self.X.dtype)
+
+    def losses(self, weights: NDArray) -> tuple[float, NDArray]:
+        """C sum_i L and its gradient."""
+        values, gradient = self.loss.value_and_gradient(self.X @ weights, self.y)
+        return self.C * float(values.sum()), self.X.T @ (self.C * gradient)
+
+    def __call__(self, weights: NDArray) -> tuple[float, NDArray]:
+        """P and its gradient."""
+        value, gradient = self.losses(weights)
+        return 0.5 * float(np.vdot(weights, weights)) + value, weights + gradient
+
+
+@dataclass
+class Trace:
+    """What was reached when. Looking at accuracy stops the clock."""
+
+    accuracy: Callable[[NDArray], float]
+    limit: float
+    target: float
+    points: list[dict[str, float]] = field(default_factory=list)
+    clock: float = field(default_factory=time.perf_counter)
+
+    def note(self, primal: float, weights: NDArray) -> bool:
+        """Note a point; whether the target or the time limit is reached."""
+        seconds = time.perf_counter() - self.clock
+        # Points a hundredth apart on the axis of time could not be told from each other.
+        if not self.points or seconds > 1.01 * self.points[-1]["seconds"]:
+            accuracy = self.accuracy(weights)
+            self.points.append({"seconds": seconds, "primal": primal, "accuracy": accuracy})
+            self.clock += time.perf_counter() - self.clock - seconds
+        return primal <= self.target or seconds > self.limit
+
+
+class _Finished(Exception):
+    pass
+
+
+def fista(primal: Primal, trace: Trace) -> None:
+    """FISTA with backtracking: a gradient step on the losses, then the prox of 1/2 |W|^2.
+
+    Momentum starts anew whenever the objective rises, which only makes it faster.
+    """
+    weights = primal.zero()
+    point, momentum, step = weights, 1.0, 1.0 / (primal.C * len(primal.y))
+    last = np.inf
+    while True:
+        value, gradient = primal.losses(point)
+        while True:
+            trial = (point - step * gradient) / (1.0 + step)
+            change = trial - point
+            trial_value, _ = primal.losses(trial)
+            bound = value + float(np.vdot(gradient, change))
+            bound += float(np.vdot(change, change)) / (2.0 * step)
+            # Rounding must not be taken for curvature.
+            if trial_value <= bound + 1e-12 * abs(value):
+                break
+            step /= 2.0
+        objective = 0.5 * float(np.vdot(trial, trial)) + trial_value
+        if objective > last:
+            if momentum == 1.0:
+                return  # not even a plain step helps any more
+            point, momentum = weights, 1.0
+            continue
+        following = 0.5 * (1.0 + np.sqrt(1.0 + 4.0 * momentum**2))
+        point = trial + (momentum - 1.0) / following * (trial - weights)
+        weights, momentum, last = trial, following, objective
+        step *= 1.1
+        if trace.note(objective, weights):
+            return
+
+
+def lbfgs(primal: Primal, trace: Trace) -> None:
+    """SciPy's L-BFGS from zero."""
+    from scipy.optimize import minimize
+
+    shape = primal.zero().shape
+    dtype = primal.X.dtype
+
+    def objective(flat: NDArray) -> tuple[float, NDArray]:
+        value, gradient = primal(flat.reshape(shape).astype(dtype, copy=False))
+        return value, gradient.reshape(-1).astype(np.float64, copy=False)
+
+    def look(intermediate_result: Any) -> None:
+        weights = intermediate_result.x.reshape(shape)
+        if trace.note(float(intermediate_result.fun), weights):
+            raise _Finished
+
+    options = {"maxiter": 10**6, "maxfun": 10**6, "ftol": 0.0, "gtol": 0.0}
+    with suppress(_Finished):
+        minimize(
+            objective,
+            primal.zero().reshape(-1).astype(np.float64),
+            jac=True,
+            method="L-BFGS-B",
+            callback=look,
+            options=options,
+        )

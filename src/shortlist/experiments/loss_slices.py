@@ -1,0 +1,120 @@
+"""All losses along a line through score space, beside the errors they stand for."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from shortlist.experiments.context import Context
+from shortlist.experiments.report import Chart, Column, Figure, Section, Series, Table
+
+#: Scores of the wrong labels: one far ahead of the rest, where top-k losses differ from others.
+OTHERS = (3.0, 1.0, 0.5, 0.0, -0.5, -1.0, -1.5, -2.0, -2.5)
+
+
+def run(context: Context, *, k: int = 2, points: int = 241) -> Section:
+    """Evaluate every loss while the true label's score varies.
+
+    Parameters
+    ----------
+    k : the shortlist's size, for the losses that have one.
+    points : how finely the line is sampled.
+    """
+    if not 2 <= k <= len(OTHERS):
+        raise ValueError(f"k must lie between 2 and {len(OTHERS)}, got {k!r}")
+    t = np.linspace(-1.5, 6.5, points)
+    scores = np.column_stack([t, np.tile(OTHERS, (points, 1))])
+    panels: dict[str, dict[str, tuple[str, dict[str, Any]]]] = {
+        "Hinges": {
+            "multiclass SVM": ("hinge", {}),
+            f"top-{k} hinge (α)": ("hinge", {"k": k}),
+            f"top-{k} hinge (β)": ("hinge", {"k": k, "variant": "beta"}),
+            f"smooth top-{k} hinge (α)": ("smooth_hinge", {"k": k}),
+            f"smooth top-{k} hinge (β)": ("smooth_hinge", {"k": k, "variant": "beta"}),
+        },
+        "Entropies": {
+            "softmax": ("entropy", {}),
+            f"top-{k} entropy (α)": ("entropy", {"k": k}),
+            f"top-{k} entropy (β)": ("entropy", {"k": k, "variant": "beta"}),
+            f"truncated top-{k} entropy": ("truncated_entropy", {"k": k}),
+        },
+        "One against all": {
+            "hinge": ("ova_hinge", {}),
+            "smooth hinge": ("ova_smooth_hinge", {}),
+            "logistic": ("ova_logistic", {}),
+        },
+    }
+    charts = [_chart(title, members, t, scores, k) for title, members in panels.items()]
+    return Section(
+        name="losses",
+        title="The losses, along a line",
+        paragraphs=[
+            "Ten labels: nine wrong ones with fixed scores, one of them far ahead, and the true "
+            "label whose score varies. Where the true label is second, the top-1 error is 1 and "
+            f"the top-2 error 0: there a top-{k} loss may rest, and the truncated entropy does so "
+            "the most."
+        ],
+        figures=[
+            Figure(
+                "slice",
+                "Losses against the score of the true label; the wrong labels’ scores are "
+                f"{', '.join(f'{s:g}' for s in OTHERS)}. Grey steps: the top-1 and the top-{k} "
+                "error. The one-vs-all losses also count the wrong labels’ own losses, which do "
+                "not vary along the line.",
+                charts,
+                draw=lambda: _picture(charts),
+            )
+        ],
+        tables=[_table()],
+    )
+
+
+def _chart(
+    title: str, members: dict[str, tuple[str, dict[str, Any]]], t: Any, scores: Any, k: int
+) -> Chart:
+    from shortlist import losses
+
+    labels = np.zeros(len(t), dtype=np.int64)
+    series = [
+        Series(name, t.tolist(), losses.get(loss, **options).value(scores, labels).tolist(), number)
+        for number, (name, (loss, options)) in enumerate(members.items())
+    ]
+    rank = (scores[:, 1:] > scores[:, :1]).sum(axis=1)
+    for size in (1, k):
+        error = (rank >= size).astype(float).tolist()
+        series.append(
+            Series(f"top-{size} error", t.tolist(), error, 6, size > 1, faint=True, steps=True)
+        )
+    top = max(max(s.y) for s in series)
+    return Chart("Score of the true label", "Loss", series, title=title, y_limits=(0.0, 1.05 * top))
+
+
+def _picture(charts: list[Chart]) -> Any:
+    """The same curves through the library's own display."""
+    from matplotlib.figure import Figure as Canvas
+
+    from shortlist.plots import LossDisplay
+
+    canvas = Canvas(figsize=(5.4 * len(charts), 4.6), layout="constrained")
+    for chart, ax in zip(charts, canvas.subplots(1, len(charts)), strict=True):
+        values = {s.name: s.y for s in chart.series if not s.steps}
+        errors = {int(s.name.split()[0].removeprefix("top-")): s.y for s in chart.series if s.steps}
+        LossDisplay(chart.series[0].x, values, errors=errors, xlabel=chart.x_label).plot(ax)
+        ax.set_title(chart.title)
+        ax.legend(fontsize="small")
+    return canvas
+
+
+def _table() -> Table:
+    from shortlist import losses
+
+    listed = losses.table()
+    names = {"loss": "Name", "what": "Loss", "convex": "Convex", "smooth": "Smooth"}
+    names |= {"top-k calibrated": "Top-k calibrated"}
+    return Table(
+        "table",
+        "The losses of this library.",
+        [Column(name, numeric=False) for name in names.values()],
+        [[f"`{row['loss']}`", *(row[key] for key in list(names)[1:])] for row in listed],
+    )
