@@ -293,7 +293,8 @@ def entropic_step(z, top, eta, k, kind, count, start, x):
     total += u * each
     value = free * (sigma + top) + sigmoid(-omega) * softplus(omega)
     if u > 0:
-        value += each * (capped + u * (top - math.log(each)))
+        log_each = -softplus(-omega) - math.log(k)  # finite even if each is 0
+        value += each * (capped + u * (top - log_each))
     # Feasible to rounding: no entry above s/k, s as summed.
     cap = z.dtype.type(total / k)
     for j in range(m):

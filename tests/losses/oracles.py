@@ -1,0 +1,52 @@
+"""Conjugates, values and dual steps by a generic convex solver."""
+
+import cvxpy as cp
+import numpy as np
+from numpy.typing import NDArray
+
+from tests.instances import Instance
+
+_TOLERANCES = {"tol_gap_abs": 1e-9, "tol_gap_rel": 1e-9, "tol_feas": 1e-9}
+
+
+def _conjugate(row: Instance, v: cp.Variable, y: int) -> tuple[cp.Expression, list]:
+    """L*(v) as an expression, and the constraints of its domain."""
+    if row.one_vs_all:
+        sign = np.ones(row.m)
+        sign[y] = -1.0
+        p = cp.multiply(sign, v)
+        if row.name == "ova_logistic":
+            expression = -cp.sum(cp.entr(p)) - cp.sum(cp.entr(1 - p))
+        else:
+            expression = -cp.sum(p) + 0.5 * row.smoothing * cp.sum_squares(p)
+        return expression, [p >= 0, p <= 1]
+    x = v[[j for j in range(row.m) if j != y]]
+    s = cp.sum(x)
+    cap = s / row.k if row.variant == "alpha" else 1.0 / row.k
+    if "entropy" in row.name:
+        expression = -cp.sum(cp.entr(x)) - cp.entr(1 - s)
+    else:
+        expression = -s + 0.5 * row.smoothing * cp.sum_squares(x)
+    return expression, [x >= 0, x <= cap, s <= 1, v[y] == -s]
+
+
+def _solve(problem: cp.Problem) -> float:
+    problem.solve(solver=cp.CLARABEL, **_TOLERANCES)
+    assert problem.status == cp.OPTIMAL
+    return float(problem.value)
+
+
+def value(row: Instance, f: NDArray, y: int) -> float:
+    """sup over v of <f, v> - L*(v)."""
+    v = cp.Variable(row.m)
+    conjugate, constraints = _conjugate(row, v, y)
+    return _solve(cp.Problem(cp.Maximize(f @ v - conjugate), constraints))
+
+
+def dual_step(row: Instance, q: NDArray, y: int, eta: float) -> NDArray:
+    """argmin over v of L*(v) - <q, v> + eta/2 |v|^2."""
+    v = cp.Variable(row.m)
+    conjugate, constraints = _conjugate(row, v, y)
+    objective = conjugate - q @ v + 0.5 * eta * cp.sum_squares(v)
+    _solve(cp.Problem(cp.Minimize(objective), constraints))
+    return v.value

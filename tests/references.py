@@ -1,0 +1,112 @@
+"""The losses as their definitions read, in plain NumPy: slow, for tests only."""
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tests.instances import Instance
+
+
+def margins(f: NDArray, y: int) -> NDArray:
+    """u_j = f_j - f_y over j != y."""
+    return np.delete(f, y) - f[y]
+
+
+def signed_margins(f: NDArray, y: int) -> NDArray:
+    """t_j = f_j for the true label, -f_j for the others."""
+    t = -np.asarray(f, dtype=float)
+    t[y] = f[y]
+    return t
+
+
+def cap_of(row: Instance, s: float) -> float:
+    """The largest share one wrong label may have when all have s."""
+    return s / row.k if row.variant == "alpha" else 1.0 / row.k
+
+
+def _plogp(p: NDArray | float) -> NDArray:
+    p = np.asarray(p, dtype=float)
+    return np.where(p > 0, p * np.log(np.where(p > 0, p, 1.0)), 0.0)
+
+
+def penalty(row: Instance, x: NDArray) -> float:
+    """What the conjugate adds to -<c, x>: the smoothing or the entropy."""
+    if row.name == "entropy" or row.name == "truncated_entropy":
+        return float(_plogp(x).sum() + _plogp(max(1.0 - x.sum(), 0.0)))
+    return 0.5 * row.smoothing * float(x @ x)
+
+
+def _supremum(row: Instance, b: NDArray, inverse: Callable[[NDArray], NDArray]) -> float:
+    """max of <b, x> - penalty(x) over the set: over s outside, over x with that sum inside."""
+
+    def best_with_sum(s: float) -> float:
+        low, high = b.min() - 1.0 - row.smoothing, b.max() + 100.0
+        for _ in range(70):
+            theta = 0.5 * (low + high)
+            x = np.clip(inverse(b - theta), 0.0, cap_of(row, s))
+            low, high = (theta, high) if x.sum() > s else (low, theta)
+        return float(b @ x) - penalty(row, x)
+
+    low, high = 0.0, 1.0
+    for _ in range(60):  # a concave function, perhaps with kinks: thirds, not derivatives
+        left, right = low + (high - low) / 3.0, high - (high - low) / 3.0
+        if best_with_sum(left) < best_with_sum(right):
+            low = left
+        else:
+            high = right
+    return max(0.0, best_with_sum(high))
+
+
+def value(row: Instance, f: NDArray, y: int) -> float:
+    """L(y, f)."""
+    f = np.asarray(f, dtype=float)
+    if row.one_vs_all:
+        t = signed_margins(f, y)
+        if row.name == "ova_hinge":
+            return float(np.maximum(0.0, 1.0 - t).sum())
+        if row.name == "ova_logistic":
+            return float(np.logaddexp(0.0, -t).sum())
+        short = 1.0 - t
+        quadratic = short**2 / (2.0 * row.smoothing)
+        linear = short - 0.5 * row.smoothing
+        return float(
+            np.where(short <= 0, 0.0, np.where(short <= row.smoothing, quadratic, linear)).sum()
+        )
+    u = np.sort(margins(f, y))[::-1]
+    if row.name == "hinge":
+        top = 1.0 + u[: row.k]
+        if row.variant == "alpha":
+            return max(0.0, float(top.mean()))
+        return float(np.maximum(0.0, top).mean())
+    if row.name == "truncated_entropy":
+        return float(np.logaddexp.reduce([0.0, *u[row.k - 1 :]]))
+    if row.name == "entropy":
+        if row.k == 1:
+            return float(np.logaddexp.reduce([0.0, *u]))
+        return _supremum(row, u, np.exp)
+    return _supremum(row, 1.0 + u, lambda t: t / row.smoothing)
+
+
+def conjugate(row: Instance, v: NDArray, y: int) -> float:
+    """L*(y, v) for v in its domain."""
+    v = np.asarray(v, dtype=float)
+    if row.one_vs_all:
+        p = -signed_margins(v, y)
+        if row.name == "ova_logistic":
+            return float((_plogp(p) + _plogp(1.0 - p)).sum())
+        return float((0.5 * row.smoothing * p**2 - p).sum())
+    x = np.delete(v, y)
+    return penalty(row, x) - (0.0 if "entropy" in row.name else float(x.sum()))
+
+
+def random_dual(row: Instance, rng: np.random.Generator, y: int) -> NDArray:
+    """A point of the conjugate's domain: a mixture of its corners."""
+    if row.one_vs_all:
+        return -signed_margins(rng.choice([0.0, 0.1, 0.5, 1.0], size=row.m), y)
+    corners = np.zeros((4, row.m - 1))
+    for corner in corners[1:]:
+        size = row.k if row.variant == "alpha" else rng.integers(1, row.k + 1)
+        corner[rng.choice(row.m - 1, size=size, replace=False)] = 1.0 / row.k
+    x = rng.dirichlet(np.full(4, 0.5)) @ corners
+    return np.insert(x, y, -x.sum())
