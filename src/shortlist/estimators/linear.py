@@ -6,7 +6,6 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy import sparse
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted, validate_data
@@ -278,10 +277,8 @@ class TopKClassifier(ShortlistClassifier):
     def _scores(self, X: ArrayLike) -> NDArray:
         check_is_fitted(self)
         X = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False)
-        scores = X @ self.coef_.T
-        if sparse.issparse(scores):
-            scores = scores.toarray()
-        return np.asarray(scores) + self.intercept_
+        # For a CSR matrix too the product with an array is an array.
+        return np.asarray(X @ self.coef_.T) + self.intercept_
 
     def _to_state(self) -> tuple[dict[str, NDArray], dict[str, Any]]:
         check_is_fitted(self)

@@ -7,7 +7,7 @@ truncated entropy, which is not convex, the same quantity only measures stationa
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import minimize
+from scipy.optimize import OptimizeResult, minimize
 
 from shortlist.solvers.run import Run
 
@@ -48,7 +48,7 @@ def descend(run: Run, weights: NDArray) -> tuple[str, NDArray]:
         last.update(flat=flat.copy(), gradient=gradient)
         return value, gradient
 
-    def after_step(intermediate_result) -> None:
+    def after_step(intermediate_result: OptimizeResult) -> None:
         flat, value = intermediate_result.x, float(intermediate_result.fun)
         gradient = last["gradient"]
         if not np.array_equal(flat, last["flat"]):

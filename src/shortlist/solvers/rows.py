@@ -53,8 +53,8 @@ class Costs:
 
 
 class Rows(Protocol):
-    # A number in a support visit costs about so many times one in an epoch; None: not offered.
-    support_price: float | None
+    # A number in a support visit costs about so many times one in an epoch; infinite: not offered.
+    support_price: float
     n: int
     dtype: np.dtype
     kappa: NDArray
@@ -293,7 +293,7 @@ class GramRows:
     """
 
     def __init__(self, block_of: Any, diagonal: NDArray, dtype: Any, bias: float = 0.0) -> None:
-        self.support_price = None
+        self.support_price = np.inf
         self.block_of = block_of
         self.n = diagonal.size
         self.dtype = np.dtype(dtype)

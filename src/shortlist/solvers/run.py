@@ -66,9 +66,8 @@ class Run:
 
     def certify(self) -> Evaluation:
         """The gap at weights rebuilt from the duals, without the rounding of the updates."""
-        if self.problem.rows.dtype == np.float32:
-            cost = self.problem.costs.cost
-            self.state.weights = self.problem.rows.rebuild(self.state.duals, cost)
+        cost = self.problem.costs.cost
+        self.state.weights = self.problem.rows.rebuild(self.state.duals, cost)
         return self.evaluate()
 
     def tell(self, weights: NDArray) -> None:

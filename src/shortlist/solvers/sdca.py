@@ -13,6 +13,8 @@ FIRST_TRUST = 0.5
 ASK_EVERY = 8
 # Support epochs end when the gap on the support is this share of what they found.
 SUPPORT_GAIN = 0.1
+# Below so many units in the last place of the primal, the gap is rounding.
+RESOLUTION = 8
 
 
 def ascend(run: Run, random: np.random.Generator, patience: float = np.inf) -> str:
@@ -27,26 +29,30 @@ def ascend(run: Run, random: np.random.Generator, patience: float = np.inf) -> s
     trust = FIRST_TRUST
     earliest = next_check = run.epochs + 1
     primal = np.inf
+    eps = float(np.finfo(problem.rows.dtype).eps)
+    # Who asks for less than rounding lets one tell is given all the digits there are.
+    resolved = run.tol >= RESOLUTION * eps
+    first = len(run.history)
     while run.epochs < run.max_epochs:
         order = random.permutation(active)
         estimate = 0.0
         for shares in problem.rows.epoch(problem.loss.spec, order, run.state, problem.costs, every):
             estimate += shares * every
         run.epochs += 1
-        if problem.loss.sparse_duals and problem.rows.support_price is not None:
+        if problem.loss.sparse_duals and problem.rows.support_price < np.inf:
             _polish_support(run, random)
         due = run.epochs >= next_check or (
             trust * estimate <= 0.9 * run.tol * primal and run.epochs >= earliest
         )
         if due or run.epochs >= run.max_epochs:
             found = run.evaluate()
-            if found.relative_gap <= run.tol and run.certify().relative_gap <= run.tol:
+            if resolved and found.relative_gap <= run.tol and run.certify().relative_gap <= run.tol:
                 run.tell(run.state.weights)
                 return "converged"
-            if _stalled(run.history, np.finfo(problem.rows.dtype).eps):
+            if _stalled(run.history[first:], eps):
                 run.certify()
                 return "stalled"
-            if _epochs_to_go(run.history, run.tol) > patience:
+            if _epochs_to_go(run.history[first:], run.tol) > patience:
                 return "slow"
             primal = found.primal
             trust = min(max(found.gap / estimate, 0.01), 10.0) if estimate > 0 else FIRST_TRUST
@@ -94,5 +100,5 @@ def _stalled(history: list[Evaluation], eps: float) -> bool:
     """No progress any more, at a gap that rounding explains."""
     if len(history) < 4 or history[-1].relative_gap > 1e4 * eps:
         return False
-    recent = [e.relative_gap for e in history[-4:]]
+    recent = [abs(e.relative_gap) for e in history[-4:]]
     return min(recent[1:]) > 0.99 * recent[0]

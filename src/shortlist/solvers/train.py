@@ -1,5 +1,6 @@
 """Training from start to finish: SDCA while it is the faster, then a finish that suits the loss."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -35,7 +36,7 @@ def train(
     seed: int | np.random.Generator | None = None,
     state: State | None = None,
     callback: Callback | None = None,
-    accuracy=None,
+    accuracy: Callable[[NDArray], float] | None = None,
 ) -> Solution:
     """Minimise the primal of ``problem`` to a relative duality gap of at most ``tol``.
 
@@ -63,7 +64,7 @@ def train(
             status, weights = descend(run, weights)
             run.state.duals = problem.duals_at(weights)
             run.state.weights = problem.rows.rebuild(run.state.duals, problem.costs.cost)
-            if status == "stalled" and run.history[-1].relative_gap > tol:
+            if status == "stalled":
                 # The line search is at the end of its digits; coordinate steps have more.
                 status = ascend(run, random)
                 weights = run.state.weights
@@ -87,7 +88,13 @@ def _status_of(stop: BaseException) -> str:
 
 
 def _train_nonconvex(
-    problem: Problem, tol, max_epochs, random, state, callback, accuracy
+    problem: Problem,
+    tol: float,
+    max_epochs: float,
+    random: np.random.Generator,
+    state: State | None,
+    callback: Callback | None,
+    accuracy: Callable[[NDArray], float] | None,
 ) -> Solution:
     """Start from the softmax solution, then descend: the loss is only mildly nonconvex."""
     convex = replace(problem, loss=losses.get("softmax"))
