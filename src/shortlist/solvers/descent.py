@@ -23,7 +23,7 @@ def descend(run: Run, weights: NDArray) -> tuple[str, NDArray]:
     problem = run.problem
     shape = weights.shape
     convex = problem.loss.convex
-    best: dict[str, NDArray] = {"weights": weights}
+    run.best = weights
 
     def objective(flat: NDArray) -> tuple[float, NDArray]:
         value, gradient = problem.primal_gradient(flat.reshape(shape))
@@ -31,15 +31,15 @@ def descend(run: Run, weights: NDArray) -> tuple[str, NDArray]:
         return value, gradient.reshape(-1)
 
     def note(value: float, gradient: NDArray, flat: NDArray) -> bool:
-        best["weights"] = flat.reshape(shape).astype(problem.rows.dtype)
+        run.best = flat.reshape(shape).astype(problem.rows.dtype)
         half = 0.5 * float(gradient @ gradient)
-        run.record(value, value - half if convex else np.nan, best["weights"])
-        run.tell(best["weights"])
+        run.record(value, value - half if convex else np.nan, run.best)
+        run.tell(run.best)
         return half <= run.tol * value
 
     value, gradient = objective(weights.astype(np.float64).reshape(-1))
     if note(value, gradient, weights.astype(np.float64).reshape(-1)):
-        return "converged", best["weights"]
+        return "converged", run.best
     status = ["stalled"]
     last: dict[str, NDArray] = {}
 
@@ -68,4 +68,4 @@ def descend(run: Run, weights: NDArray) -> tuple[str, NDArray]:
         callback=after_step,
         options={"maxcor": MEMORY, "maxiter": 10**6, "maxfun": 10**6, "ftol": 0.0, "gtol": 0.0},
     )
-    return status[0], best["weights"]
+    return status[0], run.best

@@ -43,6 +43,8 @@ class Run:
     accuracy: Callable[[NDArray], float] | None = None
     solver: str = "sdca"
     epochs: float = 0.0
+    # The best weights of a phase that keeps no duals, so that a cut there loses nothing.
+    best: NDArray | None = None
     clock: float = field(default_factory=time.perf_counter)
     history: list[Evaluation] = field(default_factory=list)
 

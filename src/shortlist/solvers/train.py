@@ -62,8 +62,7 @@ def train(
         if status == "slow":
             run.solver = "sdca + l-bfgs"
             status, weights = descend(run, weights)
-            run.state.duals = problem.duals_at(weights)
-            run.state.weights = problem.rows.rebuild(run.state.duals, problem.costs.cost)
+            _take_duals_at(run, weights)
             if status == "stalled":
                 # The line search is at the end of its digits; coordinate steps have more.
                 status = ascend(run, random)
@@ -74,10 +73,25 @@ def train(
     return Solution(weights, run.state, run.result(status))
 
 
+def _take_duals_at(run: Run, weights: NDArray) -> None:
+    """Set the state to the duals that certify ``weights``, and to the weights of those."""
+    run.best = None
+    run.state.duals = run.problem.duals_at(weights)
+    run.state.weights = run.problem.rows.rebuild(run.state.duals, run.problem.costs.cost)
+
+
 def _recover(run: Run) -> NDArray:
-    """Make weights and duals agree again after a cut anywhere; the duals are always feasible."""
+    """Make weights, duals and the record agree again after a cut anywhere."""
     run.callback = None
-    run.accuracy = None
+    if run.best is not None:
+        weights = run.best
+        value, gradient = run.problem.primal_gradient(weights)
+        half = 0.5 * float(np.vdot(gradient, gradient))
+        run.record(value, value - half if run.problem.loss.convex else np.nan, weights)
+        if run.problem.loss.convex:
+            _take_duals_at(run, weights)
+        return weights
+    # The duals are feasible at all times; the weights may be behind them by a visit or two.
     run.state.weights = run.problem.rows.rebuild(run.state.duals, run.problem.costs.cost)
     run.evaluate()
     return run.state.weights
@@ -114,6 +128,5 @@ def _train_nonconvex(
             status, weights = descend(run, weights)
         except (KeyboardInterrupt, StopTraining) as stop:
             status = _status_of(stop)
-            run.callback = None
-            run.record(problem.primal_gradient(weights)[0], np.nan, weights)
+            weights = _recover(run)
     return Solution(weights, start.state, run.result(status))
