@@ -1,8 +1,10 @@
 """L-BFGS on the primal, with the certificate that every smooth convex loss gives for free.
 
 At any W put v_i = grad L(y_i, W'x_i). Then the duality gap between W and v is exactly
-1/2 |grad P(W)|^2, so the gradient norm is the stopping rule and no duals are kept. For the
-truncated entropy, which is not convex, the same quantity only measures stationarity.
+1/2 |grad P(W)|^2, so that P(W) - 1/2 |grad P(W)|^2 is a lower bound on the optimum. The best bound
+so far, from here or from the duals training came with, is what the primal is held against; no
+duals are kept. For the truncated entropy, which is not convex, 1/2 |grad P|^2 only measures
+stationarity.
 """
 
 import numpy as np
@@ -23,6 +25,7 @@ def descend(run: Run, weights: NDArray) -> tuple[str, NDArray]:
     problem = run.problem
     shape = weights.shape
     convex = problem.loss.convex
+    bound = run.history[-1].dual if convex and run.history else -np.inf
     run.best = weights
 
     def objective(flat: NDArray) -> tuple[float, NDArray]:
@@ -31,11 +34,15 @@ def descend(run: Run, weights: NDArray) -> tuple[str, NDArray]:
         return value, gradient.reshape(-1)
 
     def note(value: float, gradient: NDArray, flat: NDArray) -> bool:
+        nonlocal bound
         run.best = flat.reshape(shape).astype(problem.rows.dtype)
         half = 0.5 * float(gradient @ gradient)
-        run.record(value, value - half if convex else np.nan, run.best)
+        if convex and value - half > bound:
+            bound = value - half
+            run.best_for_dual = run.best
+        run.record(value, bound if convex else np.nan, run.best)
         run.tell(run.best)
-        return half <= run.tol * value
+        return (value - bound if convex else half) <= run.tol * value
 
     value, gradient = objective(weights.astype(np.float64).reshape(-1))
     if note(value, gradient, weights.astype(np.float64).reshape(-1)):

@@ -4,7 +4,6 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-import numpy as np
 from numpy.typing import NDArray
 
 from shortlist.solvers.problem import Problem
@@ -43,8 +42,10 @@ class Run:
     accuracy: Callable[[NDArray], float] | None = None
     solver: str = "sdca"
     epochs: float = 0.0
-    # The best weights of a phase that keeps no duals, so that a cut there loses nothing.
+    # Of a phase that keeps no duals: its best weights, so that a cut there loses nothing, and the
+    # weights whose gradients were the best duals, if better than those of the state.
     best: NDArray | None = None
+    best_for_dual: NDArray | None = None
     clock: float = field(default_factory=time.perf_counter)
     history: list[Evaluation] = field(default_factory=list)
 

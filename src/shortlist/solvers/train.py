@@ -62,7 +62,7 @@ def train(
         if status == "slow":
             run.solver = "sdca + l-bfgs"
             status, weights = descend(run, weights)
-            _take_duals_at(run, weights)
+            _settle_duals(run)
             if status == "stalled":
                 # The line search is at the end of its digits; coordinate steps have more.
                 status = ascend(run, random)
@@ -73,11 +73,12 @@ def train(
     return Solution(weights, run.state, run.result(status))
 
 
-def _take_duals_at(run: Run, weights: NDArray) -> None:
-    """Set the state to the duals that certify ``weights``, and to the weights of those."""
-    run.best = None
-    run.state.duals = run.problem.duals_at(weights)
-    run.state.weights = run.problem.rows.rebuild(run.state.duals, run.problem.costs.cost)
+def _settle_duals(run: Run) -> None:
+    """Set the state to the best duals of the descent, and to the weights that belong to them."""
+    if run.best_for_dual is not None:
+        run.state.duals = run.problem.duals_at(run.best_for_dual)
+        run.state.weights = run.problem.rows.rebuild(run.state.duals, run.problem.costs.cost)
+    run.best = run.best_for_dual = None
 
 
 def _recover(run: Run) -> NDArray:
@@ -85,11 +86,9 @@ def _recover(run: Run) -> NDArray:
     run.callback = None
     if run.best is not None:
         weights = run.best
-        value, gradient = run.problem.primal_gradient(weights)
-        half = 0.5 * float(np.vdot(gradient, gradient))
-        run.record(value, value - half if run.problem.loss.convex else np.nan, weights)
-        if run.problem.loss.convex:
-            _take_duals_at(run, weights)
+        bound = run.history[-1].dual if run.history else np.nan
+        run.record(run.problem.primal_gradient(weights)[0], bound, weights)
+        _settle_duals(run)
         return weights
     # The duals are feasible at all times; the weights may be behind them by a visit or two.
     run.state.weights = run.problem.rows.rebuild(run.state.duals, run.problem.costs.cost)
