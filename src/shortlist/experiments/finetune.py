@@ -150,8 +150,8 @@ def _finding(tuned: Sequence[dict[str, Any]], softmax: dict[str, Any], ks: Seque
 
     gains = [row["gain"][k] for row in tuned for k in ks]
     return (
-        "The paper's finding: every loss improves on the reference, and softmax improves it about "
-        "as much as the losses made for the top k. Here the gains range from "
+        "The paper's finding: the losses made for the top k improve on the reference, and softmax "
+        "does so about as much. Here the gains range from "
         f"{min(gains):+.2f} to {max(gains):+.2f} points. At its own k and above, no loss ends "
         f"further from softmax than {furthest(True):+.2f} points; at the top 1, which the others "
         f"do not aim at, the furthest ends {furthest(False):+.2f} points from it."
