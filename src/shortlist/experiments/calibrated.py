@@ -69,8 +69,8 @@ def run(
         tables=tables,
         remarks=remarks,
         protocol=[
-            f"Distributions over {n_classes} classes, from Dirichlet laws between peaked and almost "
-            "uniform; those where the k-th and the next probability nearly tie are left out.",
+            f"Distributions over {n_classes} classes, from Dirichlet laws between peaked and "
+            "almost uniform; those with nearly equal probabilities at the cut are left out.",
         ],
     )
 

@@ -16,7 +16,7 @@ from shortlist.experiments.protocol import MAX_K, Parts
 from shortlist.experiments.store import Record, Tick
 
 #: Numbers of steps at which the models are looked at.
-CHECKPOINTS = (0, 1, 2, 4, 8, 16, 32, 64, 128, 256)
+CHECKPOINTS = (0, 1, 2, 4, 8, 16, 32, 64, 96, 128)
 #: Armijo's rule: a step must bring this share of what the slope promises.
 _SUFFICIENT = 0.5
 

@@ -7,6 +7,8 @@ import json
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import cache
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -51,8 +53,12 @@ class Unit:
     @property
     def identity(self) -> Record:
         """What must agree for a stored result to stand for this unit."""
-        work = f"{self.work.__module__}.{self.work.__qualname__}"
-        return {"version": __version__, "work": work, "parameters": _plain(self.parameters)}
+        return {
+            "version": __version__,
+            "work": f"{self.work.__module__}.{self.work.__qualname__}",
+            "code": _code_hash(self.work.__module__),
+            "parameters": _plain(self.parameters),
+        }
 
     @property
     def key(self) -> str:
@@ -88,6 +94,23 @@ class UnitStore:
         with atomic_write(self.path(unit)) as part:
             part.write_text(text, encoding="utf-8")
         return json.loads(text)["result"]
+
+
+#: What computes: an edit there makes stored results those of another program.
+_COMPUTING = ("losses", "projections", "solvers", "estimators", "metrics", "calibration", "torch")
+
+
+@cache
+def _code_hash(module: str) -> str:
+    """A hash of the sources that a unit's result depends on: the library's, and its own module."""
+    package = Path(__file__).parents[1]
+    sources = [package / "special.py", Path(str(import_module(module).__file__))]
+    for folder in _COMPUTING:
+        sources += sorted((package / folder).rglob("*.py"))
+    digest = hashlib.sha256()
+    for source in sources:
+        digest.update(source.read_bytes())
+    return digest.hexdigest()[:16]
 
 
 def fingerprint(*arrays: Any) -> str:

@@ -26,7 +26,7 @@ from shortlist.experiments.store import Record, Unit
 from shortlist.experiments.table3_figures import along_c, along_descent, gains_by_k
 
 #: Passes over the data at each C. Gradient steps of the truncated losses are cheaper, and many.
-MAX_EPOCHS = 150
+MAX_EPOCHS = 100
 MAX_DESCENT_EPOCHS = 2000
 _QUICK_SIZE = 600
 
@@ -171,7 +171,7 @@ def _descent_units(
             {
                 **common,
                 "method": method,
-                "Cs": (1.0,) if context.quick else (0.1, 1.0, 10.0, 100.0, 1000.0),
+                "Cs": (1.0,) if context.quick else (1.0, 10.0, 100.0, 1000.0),
                 "checkpoints": CHECKPOINTS[:4] if context.quick else CHECKPOINTS,
                 "max_epochs": max_epochs,
             },

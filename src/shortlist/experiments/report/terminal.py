@@ -41,7 +41,7 @@ def show_table(table: Table, console: Console) -> None:
         shown.add_column(
             Text(column.name),
             justify="right" if column.numeric else "left",
-            no_wrap=column.numeric or not number,
+            no_wrap=not number or any(isinstance(row[number], Value) for row in table.rows),
         )
     widths = [_difference_width(table, place) for place in range(len(table.columns))]
     for number, row in enumerate(table.rows):
