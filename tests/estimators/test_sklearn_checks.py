@@ -1,19 +1,22 @@
 """scikit-learn's own checks, none of them excused."""
 
+import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from shortlist import TopKClassifier
 
-# Several checks compare two fits to seven digits, so the gap must be closed to rounding.
-EXACT = {"tol": 1e-14, "max_epochs": 20_000, "random_state": 0}
+# Some checks compare the scores of two fits to seven digits. A duality gap certifies half as many
+# digits of W as it has itself, so this asks for all that rounding leaves.
+EXACT = {"tol": 1e-20, "max_epochs": 1000, "random_state": 0}
 
 
 @parametrize_with_checks(
     [
         TopKClassifier(**EXACT),
         TopKClassifier("smooth_hinge", **EXACT),
-        TopKClassifier("ova_logistic", fit_intercept=False, **EXACT),
+        TopKClassifier("ova_logistic", **EXACT),
     ]
 )
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_scikit_learn_checks(estimator, check):
     check(estimator)
