@@ -1,0 +1,48 @@
+"""What a figure was measured on: processor, threads, versions, and how busy the machine was."""
+
+from __future__ import annotations
+
+import os
+import platform
+from importlib.metadata import PackageNotFoundError, version
+
+PACKAGES = ("shortlist", "numpy", "numba", "scikit-learn", "torch", "cyanure")
+
+
+def describe_machine() -> dict[str, str]:
+    """Facts for the head of a table and for its JSON file."""
+    facts = {
+        "processor": f"{_processor()}, {os.cpu_count()} logical",
+        "OMP_NUM_THREADS": os.environ.get("OMP_NUM_THREADS", "not set"),
+        "BLAS threads": ", ".join(sorted(_blas_threads())) or "unknown",
+        "load": load(),
+        "Python": platform.python_version(),
+    }
+    for package in PACKAGES:
+        try:
+            facts[package] = version(package)
+        except PackageNotFoundError:
+            facts[package] = "not installed"
+    return facts
+
+
+def load() -> str:
+    """Processes that wanted to run in the last minute, this one included; 1 is an idle machine."""
+    return f"{os.getloadavg()[0]:.1f}" if hasattr(os, "getloadavg") else "unknown"
+
+
+def _blas_threads() -> set[str]:
+    from threadpoolctl import threadpool_info
+
+    return {f"{pool['internal_api']} {pool['num_threads']}" for pool in threadpool_info()}
+
+
+def _processor() -> str:
+    try:
+        with open("/proc/cpuinfo", encoding="utf-8") as lines:
+            for line in lines:
+                if line.startswith("model name"):
+                    return line.partition(":")[2].strip()
+    except OSError:
+        pass
+    return platform.processor() or platform.machine()
