@@ -133,7 +133,7 @@ PARAMETERS = [
     (["--smoothing", "-1", "--loss", "smooth_hinge"], "smoothing must be a finite number"),
     (["--loss", "nosuch"], "'nosuch' is not one of 'entropy'"),
     (["--loss", "softmax", "-k", 2], "softmax is the entropy loss at k=1"),
-    (["--nosuch"], "No such option: --nosuch"),
+    (["--nosuch"], "No such option"),
     (["--class-weight", "9=2"], "the data has no label '9'"),
     (["--class-weight", "heavy"], "must be balanced or LABEL=WEIGHT"),
     (["--class-weight", "1=-2"], "must be balanced or LABEL=WEIGHT"),

@@ -10,7 +10,7 @@ from shortlist import TopKClassifierCV
 
 
 def test_cv_is_the_library_search(command, files):
-    args = ["--Cs", "0.1:10:3", "--ks", "1,2", "-v", 3, "-k", 2, "--extend", 0]
+    args = ["--Cs", "0.1:10:3", "--ks", "1,2", "-v", 3, "-k", 2]
     ended = command("cv", files / "data.svm", *args, "-o", "m", "--json", "-q")
     assert (ended.code, ended.err) == (0, "")
     told = json.loads(ended.out)
@@ -27,9 +27,19 @@ def test_cv_is_the_library_search(command, files):
     np.testing.assert_array_equal(saved.predict_topk(files.X), search.predict_topk(files.X))
 
 
+def test_cv_measures_the_usual_lengths_below_the_number_of_classes(command, files):
+    args = ["--Cs", 1, "--extend", 1, "-v", 2, "-k", 2, "--json", "-q"]
+    ended = command("cv", files / "data.svm", *args)
+    assert ended.code == 0
+    assert "no model is chosen" not in ended.err
+    told = json.loads(ended.out)
+    assert told["ks"] == [1, 2, 3]
+    assert {0.1, 1.0, 10.0} >= set(told["table"]["C"]) > {1.0}
+
+
 def test_cv_table_marks_the_chosen_and_the_models_evaluate(command, files):
     args = ["--Cs", "0.01,1", "--ks", "1,2", "--val", files / "data.svm", "--also", "entropy:2"]
-    ended = command("cv", files / "data.svm", *args, "--extend", 0, "-o", "m", "-q")
+    ended = command("cv", files / "data.svm", *args, "-o", "m", "-q")
     assert ended.code == 0
     assert ended.out.count("*") == 2  # one for each k
     assert "entropy, k=1" in ended.out

@@ -23,30 +23,35 @@ from shortlist.cli.options import (
 )
 
 SEARCH = "Search"
+_USUAL_COSTS = "1e-5:1e3:9"
+_USUAL_KS = (1, 3, 5, 10)
 
 
 def cv(
     *,
     data: DataArgument,
     costs: Annotated[
-        str,
+        str | None,
         Option(
             "--Cs",
             metavar="NUMBERS",
             rich_help_panel=SEARCH,
+            show_default=False,
             help="The values of C: 0.1,1,10, or 1e-3:1e3:7 for seven from the first to the second, "
-            "evenly spaced in logarithm.",
+            "evenly spaced in logarithm. Without it: 1e-5:1e3:9.",
         ),
-    ] = "1e-5:1e3:9",
+    ] = None,
     ks: Annotated[
-        str,
+        str | None,
         Option(
             "--ks",
             metavar="1,3,5",
             rich_help_panel=SEARCH,
-            help="The lengths of the shortlist to measure, and to choose a model for.",
+            show_default=False,
+            help="The lengths of the shortlist to measure, and to choose a model for. Without it: "
+            "1, 3, 5, 10 and the loss's own k, as far as there are classes.",
         ),
-    ] = "1,3,5,10",
+    ] = None,
     folds: Annotated[
         int,
         Option("-v", "--folds", metavar="N", rich_help_panel=SEARCH, help="Number of folds."),
@@ -63,14 +68,16 @@ def cv(
         ),
     ] = None,
     extensions: Annotated[
-        int,
+        int | None,
         Option(
             "--extend",
             metavar="N",
             rich_help_panel=SEARCH,
-            help="Where the best C is at an end of the range, try up to N values beyond it.",
+            show_default=False,
+            help="Where the best C is at an end of the range, try up to N values beyond it. "
+            "Without it: 4, but none if --Cs is given.",
         ),
-    ] = 4,
+    ] = None,
     jobs: Annotated[
         int, Option("-j", "--jobs", metavar="N", rich_help_panel=SEARCH, help="Fits at a time.")
     ] = 1,
@@ -118,13 +125,13 @@ def cv(
     families = _families(loss, also)
     parameters = {
         **estimator_parameters(loss, shape, solver, output),
-        "Cs": parse_numbers(costs, "--Cs", float),
-        "ks": tuple(parse_numbers(ks, "--ks", int)),
+        "Cs": parse_numbers(costs or _USUAL_COSTS, "--Cs", float),
         "cv": folds,
         "losses": families,
-        "max_extensions": extensions,
+        "max_extensions": (0 if costs else 4) if extensions is None else extensions,
         "n_jobs": jobs,
     }
+    wanted = None if ks is None else parse_numbers(ks, "--ks", int)
     from shortlist.cli.data import describe_data, read_data
     from shortlist.cli.models import Columns, check_trainable
 
@@ -141,8 +148,11 @@ def cv(
     from shortlist import TopKClassifierCV
     from shortlist.cli.compiling import told_of_compilation
 
-    weights = class_weights(shape.class_weight, set(examples.y.tolist()))
-    search = TopKClassifierCV(class_weight=weights, **parameters)
+    labels = set(examples.y.tolist())
+    weights = class_weights(shape.class_weight, labels)
+    if wanted is None:
+        wanted = [k for k in sorted({*_USUAL_KS, loss.k}) if k < len(labels)] or [1]
+    search = TopKClassifierCV(class_weight=weights, ks=tuple(wanted), **parameters)
     for family in search._families():
         check_trainable(family, examples.y)
     say(output, "\n".join(told))

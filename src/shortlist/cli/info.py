@@ -92,7 +92,7 @@ def _chosen(meta: dict[str, Any]) -> dict[str, str]:
         )
         lines[f"top-{k}"] = (
             f"{params['loss']}, k={params['k']}, C={params['C']:.4g} ({result['status']} after "
-            f"{result['epochs']:g} epochs{gap})"
+            f"{round(result['epochs'], 1):g} epochs{gap})"
         )
     return lines
 

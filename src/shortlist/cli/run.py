@@ -25,9 +25,9 @@ _OPTION_OF = {
     "header=True": "--header",
     "header=False": "--no-header",
     "format='csv'": "--format csv",
-    "max_epochs": "--max-epochs",
-    "max_extensions": "--extend",
-    " tol=": " --tol ",
+    "max_epochs must": "--max-epochs must",
+    "Raise max_epochs": "Raise --max-epochs",
+    "Raise max_extensions": "Raise --extend",
 }
 
 # Set it to see where an error comes from.

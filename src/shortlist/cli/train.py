@@ -177,10 +177,10 @@ def _lines(summary: dict[str, Any]) -> list[str]:
     seconds = f"{summary['seconds']:.2f} s"
     if summary["compile_seconds"] > 0.1:
         seconds += f", {summary['compile_seconds']:.1f} s of it compiling"
-    status = {"converged": "converged", "max_epochs": "not converged"}
+    status = {"max_epochs": "not converged"}.get(summary["status"], summary["status"])
+    epochs = f"{round(summary['epochs'], 1):g} epochs"
     lines = [
-        f"{summary['loss']}, k={summary['k']}, C={summary['C']:g}: "
-        f"{status.get(summary['status'], summary['status'])} after {summary['epochs']:g} epochs "
+        f"{summary['loss']}, k={summary['k']}, C={summary['C']:g}: {status} after {epochs} "
         f"({seconds})",
         f"objective {number(summary['primal'])}",
     ]
