@@ -8,7 +8,8 @@ where accuracy on the validation part has fallen behind at every k for a while.
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -69,20 +70,12 @@ def train_path(parameters: Mapping[str, Any], parts: Parts, tick: Tick) -> Recor
     C and the test accuracies of its model), ``seconds`` of wall-clock time and of processor time.
     """
     clock, cpu_clock = time.perf_counter(), time.process_time()
-    path = _Path(parameters, parts)
-    exponents = list(parameters["exponents"])
-    expected = np.cumsum([_expected_epochs(10 ** (e / 2)) for e in exponents])
-    for number, exponent in enumerate(exponents):
-        path.visit(exponent)
-        tick(0.95 * expected[number] / expected[-1])
-        if path.has_fallen_behind():
-            break
+    path = _Path(parameters, parts, tick)
     low, high = parameters["extended_exponents"]
-    while path.is_best_at(max) and path.highest < high and not path.has_fallen_behind():
-        path.visit(path.highest + 1)
-    path.restart()
-    while path.is_best_at(min) and path.lowest > low:
-        path.visit(path.lowest - 1)
+    exponents = list(parameters["exponents"])
+    path.walk([*exponents, *range(exponents[-1] + 1, high + 1)])
+    if path.is_best_at(min(path.points)):
+        path.walk(range(low, exponents[0]))
     chosen = path.chosen()
     tick(1.0)
     return {
@@ -94,53 +87,57 @@ def train_path(parameters: Mapping[str, Any], parts: Parts, tick: Tick) -> Recor
     }
 
 
+class _Enough(Exception):
+    """Raised to end a path: the next values of C promise nothing."""
+
+
 class _Path:
     """The models of one method, exponent by exponent; C = 10^(exponent / 2)."""
 
-    def __init__(self, parameters: Mapping[str, Any], parts: Parts) -> None:
+    def __init__(self, parameters: Mapping[str, Any], parts: Parts, tick: Tick) -> None:
         self.parts = parts
+        self.tick = tick
         self.ks: Sequence[int] = parameters["ks"]
         self.X, self.y, self.X_val, self.y_val = parts.for_selection(parameters["seed"])
-        self.options = {
-            "tol": parameters["tol"],
-            "max_epochs": parameters["max_epochs"],
-            "random_state": parameters["seed"],
-            "warm_start": True,
-        }
-        self.method = parameters["method"]
+        self.model = classifier(
+            parameters["method"],
+            tol=parameters["tol"],
+            max_epochs=parameters["max_epochs"],
+            random_state=parameters["seed"],
+        )
+        self.top = parameters["exponents"][-1]
+        expected = [_expected_epochs(e) for e in parameters["exponents"]]
+        self.expected = dict(
+            zip(parameters["exponents"], np.cumsum(expected) / np.sum(expected), strict=True)
+        )
         self.points: dict[int, Record] = {}
-        self.restart()
 
-    def restart(self) -> None:
-        """Forget the last duals: the next value of C starts from zero."""
-        self.model = classifier(self.method, **self.options)
+    def walk(self, exponents: Iterable[int]) -> None:
+        """Train at growing C; past the plain range only while the last value is the best."""
+        with suppress(_Enough):
+            Cs = [10 ** (exponent / 2) for exponent in exponents]
+            self.model.fit_path(self.X, self.y, Cs, callback=self.visit)
 
-    @property
-    def lowest(self) -> int:
-        return min(self.points)
-
-    @property
-    def highest(self) -> int:
-        return max(self.points)
-
-    def visit(self, exponent: int) -> None:
-        """Train at one more C, from the duals of the last, and note accuracies and certificate."""
-        self.model.set_params(C=10 ** (exponent / 2)).fit(self.X, self.y)
-        point = _certificate(self.model)
-        point["val"] = _accuracies(self.model, self.X_val, self.y_val)
+    def visit(self, model: Any) -> None:
+        """Note the accuracies and the certificate of a model just trained."""
+        exponent = round(2 * np.log10(model.C))
+        point = _certificate(model)
+        point["val"] = _accuracies(model, self.X_val, self.y_val)
         if self.parts.X_val is not None:
-            point["test"] = _accuracies(self.model, self.parts.X_test, self.parts.y_test)
+            point["test"] = _accuracies(model, self.parts.X_test, self.parts.y_test)
         self.points[exponent] = point
+        self.tick(0.95 * self.expected.get(exponent, 1.0))
+        if exponent >= self.top and not self.is_best_at(exponent):
+            raise _Enough
+        if all(exponent - self.best(k) >= PATIENCE for k in self.ks):
+            raise _Enough
 
     def best(self, k: int) -> int:
         """The exponent with the best top-k accuracy on the validation part; ties: the smallest."""
         return max(sorted(self.points), key=lambda e: self.points[e]["val"][k - 1])
 
-    def is_best_at(self, edge: Any) -> bool:
-        return any(self.best(k) == edge(self.points) for k in self.ks)
-
-    def has_fallen_behind(self) -> bool:
-        return all(self.highest - self.best(k) >= PATIENCE for k in self.ks)
+    def is_best_at(self, exponent: int) -> bool:
+        return any(self.best(k) == exponent for k in self.ks)
 
     def chosen(self) -> Record:
         """The model of each k: its C, certificate and test accuracies."""
@@ -148,17 +145,20 @@ class _Path:
         if self.parts.X_val is not None:
             models = {e: self.points[e] for e in exponents.values()}
         else:
-            models = self._train_again(sorted(set(exponents.values())))
+            models = self._train_again(set(exponents.values()))
         return {str(k): models[e] for k, e in exponents.items()}
 
-    def _train_again(self, exponents: list[int]) -> dict[int, Record]:
-        model = classifier(self.method, **self.options)
-        models = {}
-        for exponent in exponents:
-            model.set_params(C=10 ** (exponent / 2)).fit(self.parts.X_train, self.parts.y_train)
-            test = _accuracies(model, self.parts.X_test, self.parts.y_test)
-            models[exponent] = {**_certificate(model), "test": test}
-        return models
+    def _train_again(self, exponents: set[int]) -> dict[int, Record]:
+        """The chosen models on all of the training part, with their test accuracies."""
+        Cs = {exponent: 10 ** (exponent / 2) for exponent in exponents}
+        fitted = self.model.fit_path(self.parts.X_train, self.parts.y_train, Cs.values())
+        return {
+            exponent: {
+                **_certificate(model),
+                "test": _accuracies(model, self.parts.X_test, self.parts.y_test),
+            }
+            for exponent, model in zip(Cs, fitted, strict=True)
+        }
 
 
 def _certificate(model: Any) -> Record:
@@ -182,6 +182,6 @@ def _accuracies(model: Any, X: Any, y: Any) -> list[float]:
     return (100 * topk_accuracy_curve(y, scores, max_k, labels=model.classes_)).tolist()
 
 
-def _expected_epochs(C: float) -> float:
-    """A rough guess, for the estimate of the time left."""
-    return 1.0 + min(10.0 * C**0.5, 50.0)
+def _expected_epochs(exponent: int) -> float:
+    """A rough guess at what a value of C costs, for the estimate of the time left."""
+    return 1.0 + min(10.0 ** (1.0 + exponent / 4), 50.0)

@@ -108,6 +108,7 @@ def _work(
     from threadpoolctl import threadpool_limits
 
     begin = time.perf_counter()
+    tick(0.0)
     # Processes share the machine among themselves: threads of a linear algebra library on top
     # would only get in each other's way. A gap that is not reached is part of the result.
     with threadpool_limits(1), warnings.catch_warnings():
@@ -121,9 +122,13 @@ class _Writer:
 
     def __init__(self, path: Path) -> None:
         self.path = path
+        self.watching_process = os.getpid()
 
     def __call__(self, share: float) -> None:
-        # Progress is a courtesy: the folder may be gone when the watching process was killed.
+        if os.getppid() != self.watching_process:
+            # It was killed. Work that nobody waits for would only slow down its successor.
+            os._exit(1)
+        # Progress is a courtesy: a full disk is no reason to stop.
         with suppress(OSError):
             self.path.write_text(f"{share:.4f}", encoding="ascii")
 
