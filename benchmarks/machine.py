@@ -6,7 +6,15 @@ import os
 import platform
 from importlib.metadata import PackageNotFoundError, version
 
+from rich.console import Console
+
 PACKAGES = ("shortlist", "numpy", "numba", "scikit-learn", "torch", "cyanure")
+
+
+def output() -> Console:
+    """Standard output; where it is no terminal, wide enough that no table is cut."""
+    console = Console()
+    return console if console.is_terminal else Console(width=110)
 
 
 def describe_machine() -> dict[str, str]:

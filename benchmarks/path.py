@@ -18,7 +18,7 @@ from pathlib import Path
 
 import numpy as np
 from benchmarks.data import EMBEDDINGS, LETTER, Examples, load
-from benchmarks.machine import describe_machine
+from benchmarks.machine import describe_machine, output
 from rich.box import SIMPLE
 from rich.console import Console
 from rich.table import Table
@@ -160,7 +160,7 @@ def main() -> None:
                 shown = [asdict(each) for each in comparisons]
                 text = json.dumps({"machine": machine, "Cs": Cs.tolist(), "rows": shown}, indent=1)
                 options.json.write_text(text, encoding="utf-8")
-    out = Console()
+    out = output()
     title = f"{options.points} values of C from {options.first:g} to {options.last:g}"
     out.print(table_of(comparisons, f"{title}, relative gap {options.tol:g}"))
     out.print(", ".join(f"{name} {fact}" for name, fact in machine.items()), highlight=False)

@@ -24,7 +24,7 @@ from pathlib import Path
 
 import numpy as np
 from benchmarks.data import EMBEDDINGS, LETTER, Examples, load
-from benchmarks.machine import describe_machine
+from benchmarks.machine import describe_machine, output
 from benchmarks.machine import load as machine_load
 from benchmarks.solvers import LOSSES, OWN, Solver, own_model, quietly, solvers_for
 from rich.box import SIMPLE
@@ -259,7 +259,7 @@ def main() -> None:
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures here too")
     options = parser.parse_args()
 
-    out, console = Console(), Console(stderr=True)
+    out, console = output(), Console(stderr=True)
     machine = describe_machine()
     rows: list[Row] = []
     for source in options.data:

@@ -1,0 +1,105 @@
+"""Directives whose text is computed from the package: losses, commands, experiments.
+
+{losses-table}        the table of losses
+{command-reference}   every command with its options
+{experiments-table}   what ``shortlist reproduce`` knows
+"""
+
+import inspect
+from collections.abc import Callable
+
+from docutils import nodes
+from docutils.statemachine import StringList
+from sphinx.util.docutils import SphinxDirective
+
+
+class _Computed(SphinxDirective):
+    """Markdown from a function, read as if it stood in the page."""
+
+    compute: Callable[[], str]
+
+    def run(self):
+        container = nodes.Element()
+        text = type(self).compute()
+        lines = StringList(text.splitlines(), source=f"<{self.name}>")
+        self.state.nested_parse(lines, self.content_offset, container, match_titles=True)
+        return container.children
+
+
+def losses_table() -> str:
+    from losses_table import markdown
+
+    return markdown()
+
+
+def experiments_table() -> str:
+    from shortlist.experiments import EXPERIMENTS
+
+    lines = ["| name | of the paper | what | data |", "|---|---|---|---|"]
+    for each in EXPERIMENTS.values():
+        data = (
+            "yours" if each.needs_data else "yours, if you like" if each.takes_data else "built in"
+        )
+        lines.append(f"| `{each.name}` | {each.shows} | {each.summary} | {data} |")
+    return "\n".join(lines)
+
+
+def command_reference() -> str:
+    import typer
+
+    from shortlist.cli.app import app
+
+    group = typer.main.get_command(app)
+    parts = [_command(name, command) for name, command in group.commands.items()]
+    return "\n\n".join(parts)
+
+
+def _command(name: str, command) -> str:
+    arguments = [p for p in command.params if p.param_type_name == "argument"]
+    options = [p for p in command.params if p.param_type_name == "option"]
+    usage = " ".join([f"shortlist {name}", *(_metavar(p) for p in arguments), "[OPTIONS]"])
+    parts = [f"## {name}", f"```text\n{usage}\n```", _text(command.help)]
+    entries = [f"`{_metavar(p)}`\n: {_help(p)}" for p in arguments]
+    entries += [f"`{_flags(p)}`\n: {_help(p)}" for p in options if not p.hidden]
+    return "\n\n".join(parts + entries)
+
+
+def _metavar(parameter) -> str:
+    return parameter.metavar or parameter.name.upper()
+
+
+def _flags(parameter) -> str:
+    flags = ", ".join([*parameter.opts, *parameter.secondary_opts])
+    return flags if parameter.is_flag else f"{flags} {parameter.metavar or ''}".rstrip()
+
+
+def _help(parameter) -> str:
+    text = " ".join((parameter.help or "").split()).replace("|", r"\|").replace("*", r"\*")
+    default = parameter.default
+    if parameter.param_type_name == "option" and not parameter.is_flag and default is not None:
+        shown = getattr(default, "value", default)
+        text += f" Default: `{shown}`."
+    return text
+
+
+def _text(help_text: str) -> str:
+    """Paragraphs as they are, examples as code."""
+    shown = []
+    for paragraph in inspect.cleandoc(help_text).split("\n\n"):
+        if "\n  " in paragraph:
+            title, _, commands = paragraph.partition("\n")
+            code = "\n".join(line.strip() for line in commands.splitlines())
+            shown.append(f"{title}\n\n```console\n{code}\n```")
+        else:
+            shown.append(paragraph.replace("|", r"\|").replace("*", r"\*"))
+    return "\n\n".join(shown)
+
+
+def setup(app):
+    for name, function in [
+        ("losses-table", losses_table),
+        ("experiments-table", experiments_table),
+        ("command-reference", command_reference),
+    ]:
+        app.add_directive(name, type(name, (_Computed,), {"compute": staticmethod(function)}))
+    return {"parallel_read_safe": True, "parallel_write_safe": True}

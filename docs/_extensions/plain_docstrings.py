@@ -1,0 +1,57 @@
+"""Let docstrings be written for people who read them as text.
+
+Two habits of such text mean something else in reStructuredText: ``|x|`` is a norm here, not a
+substitution, and an indented paragraph is a formula or a table of names, not a quotation.
+"""
+
+import re
+
+_CODE = re.compile(r"(``.+?``|`[^`]+`)")
+# A line that starts a construct whose indented lines belong to it, not a formula.
+_OWNER = re.compile(r"(\s*(\.\. |:\w|[-*] |\d+\. |>>> )|.*::$)")
+
+
+def _indent(line: str) -> int:
+    return len(line) - len(line.lstrip())
+
+
+def escape_bars(line: str) -> str:
+    """Escape bars outside code."""
+    parts = _CODE.split(line)
+    return "".join(p if i % 2 else re.sub(r"(?<!\\)\|", r"\\|", p) for i, p in enumerate(parts))
+
+
+def as_literals(lines: list[str]) -> list[str]:
+    """Escape bars, and turn indented paragraphs after ordinary ones into literal blocks."""
+    shown: list[str] = []
+    literal: int | None = None  # the indentation of the paragraph that owns the literal block
+    owner: int | None = None  # the same for a construct whose body is left as it is
+    before = ""  # the last line that is not blank
+    for number, line in enumerate(lines):
+        if not line.strip():
+            shown.append(line)
+            continue
+        indent = _indent(line)
+        if literal is not None and indent <= literal:
+            literal = None
+        if owner is not None and indent <= owner:
+            owner = None
+        if literal is None and owner is None:
+            if _OWNER.match(line):
+                owner = indent
+            elif number and not lines[number - 1].strip() and before and indent > _indent(before):
+                literal = _indent(before)
+                shown += [f"{' ' * literal}::", ""]
+        shown.append(line if literal is not None else escape_bars(line))
+        before = line
+    return shown
+
+
+def _process(app, what, name, obj, options, lines):
+    lines[:] = as_literals(lines)
+
+
+def setup(app):
+    # After napoleon, which turns sections into field lists.
+    app.connect("autodoc-process-docstring", _process, priority=900)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}

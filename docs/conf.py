@@ -1,0 +1,47 @@
+"""How Sphinx builds the documentation; run ``make docs`` or ``python docs/build.py``."""
+
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+
+import shortlist
+
+HERE = Path(__file__).parent
+sys.path[:0] = [str(HERE), str(HERE / "_extensions")]
+
+project = "Shortlist"
+author = "The Shortlist developers"
+version = release = shortlist.__version__
+html_title = f"Shortlist {version}"
+
+extensions = [
+    "myst_parser",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.napoleon",
+    "generated",
+    "mathml",
+    "plain_docstrings",
+]
+exclude_patterns = ["_build"]
+source_suffix = {".md": "markdown", ".rst": "restructuredtext"}
+
+html_theme = "furo"
+html_math_renderer = "mathml"
+html_show_sourcelink = False
+html_copy_source = False
+html_static_path = ["_static"]
+html_css_files = ["shortlist.css"]
+
+myst_enable_extensions = ["deflist", "dollarmath"]
+myst_heading_anchors = 3
+
+# Single backticks in docstrings name things; those that resolve become links.
+default_role = "py:obj"
+autodoc_member_order = "bysource"
+autodoc_typehints = "none"
+autodoc_default_options = {"members": True, "show-inheritance": False}
+autodoc_mock_imports = [] if find_spec("torch") else ["torch"]
+napoleon_google_docstring = False
+napoleon_use_rtype = False
+napoleon_preprocess_types = False
+python_maximum_signature_line_length = 88
