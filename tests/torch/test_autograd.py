@@ -130,3 +130,10 @@ def test_training_a_layer_lowers_each_loss():
             loss(layer(inputs), target).backward()
             optimizer.step()
         assert loss(layer(inputs), target).item() < 0.98 * start, str(case)
+
+
+@pytest.mark.parametrize("alpha", [True, False])
+def test_the_operator_hidden_from_the_compiler_is_well_formed(alpha):
+    scores, target = batch(m=40, n=6)
+    operator = torch.ops.shortlist.smooth_topk_hinge.default
+    torch.library.opcheck(operator, (scores.detach(), target, 3, 1.0, alpha))

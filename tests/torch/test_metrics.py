@@ -124,6 +124,16 @@ def test_state_moves_and_is_saved():
     assert "max_k=5" in repr(metric)
 
 
+def test_half_precision_networks_leave_the_counts_alone():
+    scores, target = examples()
+    metric = TopKAccuracy(5)
+    metric.update(scores, target)
+    metric.total += 1e6
+    expected = metric.compute()
+    assert torch.equal(torch.nn.Sequential(metric).half()[0].compute(), expected)
+    assert metric.to("meta").hits.device.type == "meta"
+
+
 def test_counting_leaves_no_graph():
     scores, target = examples()
     scores.requires_grad_()

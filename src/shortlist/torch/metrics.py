@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Literal, Self
+from typing import Any, Literal, Self
 
 import torch
 from torch import Tensor, nn
@@ -100,6 +100,14 @@ class TopKAccuracy(nn.Module):
 
     def extra_repr(self) -> str:
         return f"max_k={self.max_k}, ties={self.ties!r}, ignore_index={self.ignore_index}"
+
+    def _apply(self, fn: Any, recurse: bool = True) -> Self:
+        # A network's .half() reaches the metrics among its parts: counts follow the device only.
+        counts = {name: buffer.detach().clone() for name, buffer in self._buffers.items()}
+        super()._apply(fn, recurse)
+        for name, count in counts.items():
+            self._buffers[name] = count.to(self._buffers[name].device)
+        return self
 
     def _add(self, hits: Tensor, total: Tensor) -> None:
         self.hits.add_(hits.to(self.hits))
