@@ -91,6 +91,14 @@ def test_validation_data_is_read_in_the_order_of_the_training_columns(command, f
     assert accuracy["validation"] == accuracy["training"]
 
 
+def test_bad_validation_data_is_found_before_training(command, files, tmp_path):
+    ended = command("train", files / "data.svm", "-k", 2, "-o", "m", "--val", files / "parts.npz")
+    assert ended.code == 2
+    expected = f"shortlist: {files / 'parts.npz'}: holds no part 'val', only train, test\n"
+    assert ended.err == expected
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_not_converged_is_a_warning(command, files):
     ended = command("train", files / "data.svm", "-o", "m", "-k", 2, "--max-epochs", 1, "-e", 1e-12)
     assert ended.code == 0

@@ -140,8 +140,7 @@ def cv(
     told = [describe_data(examples)]
     held_out: dict[str, Any] = {}
     if validation is not None:
-        apart = replace(reading, split=None, labels=None)
-        measured = columns.read(validation, apart, part="val", labelled=True)
+        measured = columns.read_validation(validation, reading)
         told.append(describe_data(measured))
         held_out = {"X_val": measured.X, "y_val": measured.y}
 

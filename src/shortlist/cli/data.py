@@ -141,18 +141,17 @@ def _refuse_unused(reading: ReadingOptions, kind: str, name: str) -> None:
 def _choose(
     parts: dict[str, LabeledData], wanted: str | None, usual: str, name: str
 ) -> LabeledData:
-    if wanted is None:
-        wanted = usual if usual in parts else next(iter(parts))
-        if len(parts) > 1 and wanted != usual:
-            wanted = None
-    if wanted in parts:
-        chosen = parts[wanted]
-        return replace(chosen, source=f"{name} ({wanted})") if len(parts) > 1 else chosen
     from shortlist.datasets import DataError
 
-    held = ", ".join(parts)
-    if wanted is None:
-        raise DataError(f"holds the parts {held}: say which with --split", path=name)
+    if len(parts) == 1 and wanted is None:
+        return next(iter(parts.values()))
+    chosen = wanted or usual
+    if chosen in parts:
+        data = parts[chosen]
+        return replace(data, source=f"{name} ({chosen})") if len(parts) > 1 else data
     if list(parts) == ["all"]:
-        raise DataError(f"has no parts, so --split {wanted} does not apply", path=name)
-    raise DataError(f"holds no part {wanted!r}, only {held}", path=name)
+        raise DataError(f"has no parts, so --split {chosen} does not apply", path=name)
+    message = f"holds no part {chosen!r}, only {', '.join(parts)}"
+    # What is given to --val has no such option.
+    hint = ": choose with --split" if wanted is None and usual != "val" else ""
+    raise DataError(message + hint, path=name)

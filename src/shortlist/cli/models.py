@@ -86,6 +86,10 @@ class Columns:
         order = [names.index(n) for n in self.names]
         return replace(data, X=data.X[:, order], feature_names=self.names)
 
+    def read_validation(self, name: str, reading: ReadingOptions) -> LabeledData:
+        """Read what --val names: like DATA, but --split and --labels are DATA's own."""
+        return self.read(name, replace(reading, split=None, labels=None), part="val", labelled=True)
+
 
 def _error(name: str, message: str) -> Exception:
     from shortlist.datasets import DataError

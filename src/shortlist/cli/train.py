@@ -1,6 +1,5 @@
 """``shortlist train``: fit a model and save it."""
 
-from dataclasses import replace
 from typing import Annotated, Any
 
 import typer
@@ -131,15 +130,14 @@ def _fit(
     weights = class_weights(shape.class_weight, set(y.tolist()))
     model = TopKClassifier(C=cost, class_weight=weights, **parameters)
     check_trainable(model, y)
+    columns = Columns.of_data(examples)
+    held_out = columns.read_validation(validation, reading) if validation is not None else None
     say(output, describe_data(examples))
     with told_of_compilation(output) as compilation:
         model.fit(X, y)
-    columns = Columns.of_data(examples)
     columns.remember(model)
     accuracies = {"training": _accuracies(model, examples)}
-    if validation is not None:
-        apart = replace(reading, split=None, labels=None)
-        held_out = columns.read(validation, apart, part="val", labelled=True)
+    if held_out is not None:
         accuracies["validation"] = _accuracies(model, held_out)
     result = model.result_
     summary = {
