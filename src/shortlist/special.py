@@ -199,6 +199,8 @@ def lambertw_exp(t: ArrayLike) -> Any:
     1.0
     """
     t = np.asarray(t)
+    if t.dtype.kind not in "fiub":
+        raise TypeError(f"t must be real numbers; got an array of dtype {t.dtype}")
     if t.dtype != np.float32:
         t = t.astype(np.float64)
     flat = np.ascontiguousarray(t).reshape(-1)
