@@ -22,7 +22,7 @@ def check_parameters(estimator: Any) -> None:
     if estimator.fit_intercept:
         positive["intercept_scaling"] = estimator.intercept_scaling
     for name, value in positive.items():
-        if not isinstance(value, Real) or not 0 < value < math.inf:
+        if not isinstance(value, Real) or not 0 < float(value) < math.inf:
             raise ValueError(f"{name} must be a positive finite number; got {value!r}")
     epochs = estimator.max_epochs
     if not isinstance(epochs, Integral) or isinstance(epochs, bool) or epochs < 1:

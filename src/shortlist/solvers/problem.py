@@ -45,12 +45,7 @@ class Problem:
         for part in self.parts():
             scores = self.rows.scores(state.weights, part)
             y, cost, duals = self.costs.y[part], self.costs.cost[part], state.duals[part]
-            totals += _sum_over_threads(
-                lambda a, b, s=scores, y=y, c=cost, v=duals: evaluate_rows(
-                    self.loss.spec, s[a:b], y[a:b], c[a:b], v[a:b]
-                ),
-                len(y),
-            )
+            totals += _sum_over_threads(evaluate_rows, self.loss.spec, scores, y, cost, duals)
         losses, conjugates, products = totals
         norm = self.rows.squared_norm(state.weights)
         if norm is None:
@@ -66,12 +61,7 @@ class Problem:
             scores = self.rows.scores(w, part)
             g = np.empty_like(scores)
             y, cost = self.costs.y[part], self.costs.cost[part]
-            value += _sum_over_threads(
-                lambda a, b, s=scores, g=g, y=y, c=cost: gradient_rows(
-                    self.loss.spec, s[a:b], y[a:b], c[a:b], g[a:b]
-                ),
-                len(y),
-            )
+            value += _sum_over_threads(gradient_rows, self.loss.spec, scores, y, cost, g)
             gradient += self.rows.products(g, part)
         return float(value), gradient
 
@@ -86,11 +76,15 @@ class Problem:
         return duals
 
 
-def _sum_over_threads(job: Callable[[int, int], Any], n: int) -> Any:
-    """The sum of job(begin, end) over a division of 0..n; kernels run without the GIL."""
-    threads = min(_THREADS, n)
-    if threads <= 1 or n < 256:
-        return np.asarray(job(0, n))
-    bounds = np.linspace(0, n, threads + 1).astype(int)
-    with ThreadPoolExecutor(max_workers=threads) as pool:
-        return np.sum(list(pool.map(job, bounds[:-1], bounds[1:])), axis=0)
+def _sum_over_threads(kernel: Callable[..., Any], spec: Any, *columns: NDArray) -> Any:
+    """The sum of kernel(spec, *columns) over a division of the rows; kernels need no GIL."""
+    n = len(columns[0])
+    if n < 256:
+        return np.asarray(kernel(spec, *columns))
+    bounds = np.linspace(0, n, _THREADS + 1).astype(int)
+
+    def share(begin: int, end: int) -> Any:
+        return kernel(spec, *(column[begin:end] for column in columns))
+
+    with ThreadPoolExecutor(max_workers=_THREADS) as pool:
+        return np.sum(list(pool.map(share, bounds[:-1], bounds[1:])), axis=0)
