@@ -1,6 +1,7 @@
 """The scikit-learn estimators."""
 
 from shortlist.estimators.cv import TopKClassifierCV
+from shortlist.estimators.kernel import KernelTopKClassifier
 from shortlist.estimators.linear import TopKClassifier
 
-__all__ = ["TopKClassifier", "TopKClassifierCV"]
+__all__ = ["KernelTopKClassifier", "TopKClassifier", "TopKClassifierCV"]

@@ -1,0 +1,373 @@
+"""The kernel classifier."""
+
+from collections.abc import Callable, Iterable
+from numbers import Real
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import sparse
+from sklearn.base import clone
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from shortlist.estimators.kernel_matrix import (
+    KERNELS,
+    KernelFunction,
+    KernelMatrix,
+    PrecomputedMatrix,
+    resolve_gamma,
+)
+from shortlist.estimators.linear import _warn_unless_converged
+from shortlist.estimators.shortlists import ShortlistClassifier
+from shortlist.estimators.training import (
+    check_parameters,
+    encode_labels,
+    example_weights,
+    loss_of,
+    make_costs,
+    seed_of,
+)
+from shortlist.solvers.memory import available_bytes, training_bytes
+from shortlist.solvers.problem import Problem
+from shortlist.solvers.progress import with_progress
+from shortlist.solvers.result import Result
+from shortlist.solvers.rows import GramRows, State, chunks
+from shortlist.solvers.run import Callback
+from shortlist.solvers.train import Solution, train
+
+_MIB = 1 << 20
+
+
+class KernelTopKClassifier(ShortlistClassifier):
+    """Classifier with a kernel, trained for its shortlist of k labels, with a certificate.
+
+    Minimises  1/2 |f|^2 + C sum_i w_i L(y_i, f(x_i))  over the functions of the kernel's space,
+    one per class, to a relative duality gap of at most ``tol``:
+    f(x) = sum_i K(x, x_i) a_i + intercept.
+
+    Parameters
+    ----------
+    loss, k, variant, smoothing, C, tol, max_epochs, fit_intercept, intercept_scaling, \
+            class_weight, random_state, verbose
+        Those of :class:`TopKClassifier`. The truncated entropy, which is not convex, has no
+        kernel version. An intercept adds the constant ``intercept_scaling ** 2`` to the kernel.
+    kernel : {"rbf", "linear", "poly", "precomputed"} or callable, default="rbf"
+        A callable is given two matrices of rows and returns the matrix of its values, which must
+        be positive semidefinite. With "precomputed", ``fit`` takes the kernel matrix of the
+        training examples and ``predict`` that between new examples and all training examples.
+    gamma : {"scale", "auto"} or float, default="scale"
+        Of "rbf", exp(-gamma |x - z|^2), and "poly". "scale" is 1 / (n_features * X.var()),
+        "auto" is 1 / n_features.
+    degree : int, default=3
+        Of "poly", (gamma <x, z> + coef0) ** degree.
+    coef0 : float, default=0.0
+        Of "poly".
+    cache_size : float, default=1024
+        Mebibytes for the kernel matrix. If all of it fits (n_samples ** 2 numbers), it is
+        computed once. Otherwise as many of its rows as fit are kept and the others computed
+        each time they are visited.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+    support_ : ndarray of shape (n_support,)
+        Numbers of the training examples with a nonzero coefficient. With the hinge losses these
+        are few; only they are kept.
+    support_vectors_ : matrix of shape (n_support, n_features)
+        Those examples, empty for a precomputed kernel.
+    dual_coef_ : ndarray of shape (n_support, n_classes)
+        The coefficients a_i.
+    intercept_ : ndarray of shape (n_classes,)
+    gamma_ : float
+        The value of gamma that was used.
+    n_iter_ : int
+        Epochs taken.
+    result_ : Result
+        The certificate, as of :class:`TopKClassifier`.
+
+    Notes
+    -----
+    Training holds the kept rows of the kernel matrix (at most ``cache_size``), two to three
+    numbers per example and class (duals and coefficients), the examples in double precision and
+    blocks of a few dozen megabytes. With 20000 examples and 26 classes in single precision this
+    is 1 GiB + 6 MiB + 0.3 GiB at the default cache size. float32 input halves the matrix.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> from shortlist import KernelTopKClassifier
+    >>> X, y = load_digits(return_X_y=True)
+    >>> model = KernelTopKClassifier("smooth_hinge", k=3, C=10, random_state=0)
+    >>> model.fit(X[:500], y[:500]).predict_topk(X[500:502]).shape
+    (2, 3)
+    """
+
+    def __init__(
+        self,
+        loss: str = "entropy",
+        *,
+        k: int = 1,
+        variant: str = "alpha",
+        smoothing: float = 1.0,
+        C: float = 1.0,
+        kernel: Any = "rbf",
+        gamma: Any = "scale",
+        degree: int = 3,
+        coef0: float = 0.0,
+        cache_size: float = 1024,
+        tol: float = 1e-3,
+        max_epochs: int = 1000,
+        fit_intercept: bool = True,
+        intercept_scaling: float = 1.0,
+        class_weight: Any = None,
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        self.loss = loss
+        self.k = k
+        self.variant = variant
+        self.smoothing = smoothing
+        self.C = C
+        self.kernel = kernel
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.cache_size = cache_size
+        self.tol = tol
+        self.max_epochs = max_epochs
+        self.fit_intercept = fit_intercept
+        self.intercept_scaling = intercept_scaling
+        self.class_weight = class_weight
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.pairwise = self.kernel == "precomputed"
+        tags.input_tags.sparse = self.kernel != "precomputed"
+        return tags
+
+    def fit(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        *,
+        callback: Callback | None = None,
+    ) -> Self:
+        """Train on X, rows or a kernel matrix, and labels y of any type.
+
+        ``callback`` is called with a :class:`shortlist.solvers.Progress` after every epoch and
+        ends training by returning True. Ctrl-C keeps the model reached so far.
+        """
+        problem, examples = self._problem(X, y, sample_weight)
+        solution = self._train(problem, self.C, None, callback)
+        self._adopt(solution, examples)
+        return self
+
+    def fit_path(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        Cs: Iterable[float],
+        sample_weight: ArrayLike | None = None,
+        *,
+        callback: Callable[["KernelTopKClassifier"], object] | None = None,
+    ) -> list["KernelTopKClassifier"]:
+        """Fit for every C in ``Cs``, each from the duals of the one before.
+
+        The kernel matrix is computed once for all. Values are visited in increasing order and
+        returned in the order given. ``callback`` is called with each model as it is ready.
+        """
+        wanted = [float(C) for C in Cs]
+        if not wanted:
+            raise ValueError("Cs must hold at least one value")
+        for C in wanted:
+            if not 0 < C < np.inf:
+                raise ValueError(f"every C in Cs must be a positive finite number; got {C!r}")
+        problem, examples = self._problem(X, y, sample_weight)
+        weights = problem.costs.cost / self.C
+        models: dict[float, KernelTopKClassifier] = {}
+        state = None
+        last = 1.0
+        for C in sorted(set(wanted)):
+            costs = make_costs(problem.costs.y, weights, C)
+            if state is not None:
+                state.weights *= state.weights.dtype.type(C / last)  # A = -C v, v stays
+            step = Problem(problem.rows, costs, problem.n_classes, problem.loss)
+            solution = self._train(step, C, state, None)
+            state, last = solution.state, C
+            model = clone(self).set_params(C=C)
+            for name in ("classes_", "gamma_", "n_features_in_", "feature_names_in_"):
+                if hasattr(self, name):
+                    setattr(model, name, getattr(self, name))
+            model._adopt(solution, examples)
+            models[C] = model
+            if callback is not None:
+                callback(model)
+            if solution.result.status == "interrupted":
+                break
+        return [models[C] for C in wanted if C in models]
+
+    def _problem(self, X: Any, y: Any, sample_weight: Any) -> tuple[Problem, Any]:
+        """Check what the user gave; returns the problem and the examples to choose support from."""
+        check_parameters(self)
+        self._check_kernel_parameters()
+        X, y = self._validated(X, y=y, ensure_min_samples=2)
+        self.classes_, codes = encode_labels(y)
+        loss = loss_of(self)
+        loss.check_classes(len(self.classes_))
+        if not loss.convex:
+            raise ValueError(
+                f"loss={self.loss!r} with k={self.k} is not convex and has no kernel version; "
+                "use loss='entropy', or TopKClassifier"
+            )
+        weights = example_weights(X, codes, self.classes_, sample_weight, self.class_weight)
+        self.gamma_ = resolve_gamma(self.gamma, X)
+        dtype = X.dtype
+        cache_bytes = self._check_memory(X, len(self.classes_))
+        examples = None
+        matrix: KernelMatrix | PrecomputedMatrix
+        if self.kernel == "precomputed":
+            matrix = PrecomputedMatrix(X)
+        else:
+            # Differences of large inner products need double precision whatever comes after.
+            examples = X.astype(np.float64, copy=False)
+            matrix = KernelMatrix(self._function(), examples, dtype, cache_bytes)
+        diagonal = matrix.diagonal
+        if (diagonal < 0).any():
+            raise ValueError(
+                f"the kernel is not positive semidefinite: an example has K(x, x) = "
+                f"{diagonal.min():g}"
+            )
+        bias = float(self.intercept_scaling) if self.fit_intercept else 0.0
+        rows = GramRows(matrix, diagonal, dtype, bias)
+        costs = make_costs(codes, weights, float(self.C))
+        return Problem(rows, costs, len(self.classes_), loss), examples
+
+    def _validated(self, X: Any, **options: Any) -> Any:
+        if getattr(X, "dtype", None) == np.float16:
+            X = X.astype(np.float32)
+        accept_sparse = False if self.kernel == "precomputed" else "csr"
+        return validate_data(
+            self, X, accept_sparse=accept_sparse, dtype=[np.float64, np.float32], **options
+        )
+
+    def _check_kernel_parameters(self) -> None:
+        if not callable(self.kernel) and self.kernel not in KERNELS:
+            allowed = ", ".join(map(repr, KERNELS))
+            raise ValueError(f"kernel must be one of {allowed} or a function; got {self.kernel!r}")
+        size = self.cache_size
+        if not isinstance(size, Real) or isinstance(size, bool) or not 0 <= float(size) < np.inf:
+            raise ValueError(f"cache_size must be a number of mebibytes, 0 or larger; got {size!r}")
+        if self.kernel == "poly":
+            for name in ("degree", "coef0"):
+                value = getattr(self, name)
+                if not isinstance(value, Real) or not 0 <= float(value) < np.inf:
+                    raise ValueError(f"{name} must be a finite number, 0 or larger; got {value!r}")
+
+    def _check_memory(self, X: Any, n_classes: int) -> int:
+        """Bytes for the kernel matrix; MemoryError, with advice, if training cannot fit."""
+        n = X.shape[0]
+        matrix = n * n * X.dtype.itemsize if self.kernel != "precomputed" else 0
+        cache = min(matrix, int(self.cache_size * _MIB))
+        free = available_bytes()
+        need = training_bytes(n, n, n_classes, X.dtype.itemsize) + cache
+        if free is not None and need > free:
+            raise MemoryError(
+                f"training on {n} examples and {n_classes} classes needs about "
+                f"{need / 2**30:.1f} GiB, of which {cache / 2**30:.1f} GiB for the kernel matrix "
+                f"(cache_size), and {free / 2**30:.1f} GiB is free. Use a smaller cache_size, "
+                "float32 input or fewer examples."
+            )
+        return cache
+
+    def _function(self) -> KernelFunction:
+        return KernelFunction(self.kernel, self.gamma_, self.degree, self.coef0)
+
+    def _train(
+        self, problem: Problem, C: float, state: State | None, callback: Callback | None
+    ) -> Solution:
+        with with_progress(self.verbose, f"{self.loss} k={self.k} C={C:g}", callback) as told:
+            solution = train(
+                problem,
+                tol=self.tol,
+                max_epochs=self.max_epochs,
+                seed=seed_of(self.random_state),
+                state=state,
+                callback=told,
+            )
+        _warn_unless_converged(solution.result, C, self.tol)
+        return solution
+
+    def _adopt(self, solution: Solution, examples: Any) -> None:
+        coefficients = solution.weights
+        self.support_ = np.flatnonzero(coefficients.any(axis=1))
+        self.dual_coef_ = coefficients[self.support_]
+        if examples is None:
+            self.support_vectors_ = np.empty((0, self.n_features_in_), coefficients.dtype)
+        else:
+            self.support_vectors_ = examples[self.support_]
+        bias = float(self.intercept_scaling) ** 2 if self.fit_intercept else 0.0
+        sums = self.dual_coef_.sum(axis=0, dtype=np.float64)
+        self.intercept_ = (bias * sums).astype(coefficients.dtype)
+        self.result_ = solution.result
+        self.n_iter_ = max(1, int(np.ceil(solution.result.epochs)))
+
+    def _scores(self, X: ArrayLike) -> NDArray:
+        """Scores in chunks of rows, so that the kernel values take a few dozen megabytes."""
+        check_is_fitted(self)
+        rows = self._validated(X, reset=False)
+        dtype = self.dual_coef_.dtype
+        scores = np.empty((rows.shape[0], self.dual_coef_.shape[1]), dtype)
+        for part in chunks(rows.shape[0], max(1, len(self.support_)) * 8):
+            scores[part] = (
+                self._kernel_values(rows[part]).astype(dtype, copy=False) @ self.dual_coef_
+            )
+        return scores + self.intercept_
+
+    def _kernel_values(self, X: Any) -> NDArray:
+        """K between rows of X and the support vectors."""
+        if self.kernel == "precomputed":
+            return X[:, self.support_]
+        if len(self.support_) == 0:
+            return np.zeros((X.shape[0], 0))
+        return self._function()(X.astype(np.float64, copy=False), self.support_vectors_)
+
+    def _to_state(self) -> tuple[dict[str, NDArray], dict[str, Any]]:
+        check_is_fitted(self)
+        arrays = {
+            "support": self.support_,
+            "dual_coef": self.dual_coef_,
+            "intercept": self.intercept_,
+        }
+        meta: dict[str, Any] = {
+            "params": self.get_params(),
+            "classes": self.classes_,
+            "support_vectors": self.support_vectors_,
+            "gamma": self.gamma_,
+            "n_features_in": self.n_features_in_,
+            "n_iter": self.n_iter_,
+            "result": self.result_.to_dict(),
+        }
+        if hasattr(self, "feature_names_in_"):
+            meta["feature_names_in"] = self.feature_names_in_
+        return arrays, meta
+
+    @classmethod
+    def _from_state(
+        cls, arrays: dict[str, NDArray], meta: dict[str, Any]
+    ) -> "KernelTopKClassifier":
+        model = cls(**meta["params"])
+        model.support_, model.dual_coef_ = arrays["support"], arrays["dual_coef"]
+        model.intercept_ = arrays["intercept"]
+        vectors = meta["support_vectors"]
+        model.support_vectors_ = vectors.tocsr() if sparse.issparse(vectors) else vectors
+        model.classes_ = np.asarray(meta["classes"])
+        model.gamma_ = meta["gamma"]
+        model.n_features_in_ = meta["n_features_in"]
+        model.n_iter_ = meta["n_iter"]
+        model.result_ = Result.from_dict(meta["result"])
+        if "feature_names_in" in meta:
+            model.feature_names_in_ = np.asarray(meta["feature_names_in"], dtype=object)
+        return model

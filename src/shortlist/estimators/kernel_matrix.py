@@ -1,0 +1,162 @@
+"""Kernel functions, and the rows of a kernel matrix: kept in memory or computed when asked for."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from numbers import Real
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+from sklearn.metrics.pairwise import euclidean_distances, linear_kernel, polynomial_kernel
+from sklearn.utils.extmath import row_norms
+
+from shortlist.solvers.rows import chunks
+
+KERNELS = ("linear", "rbf", "poly", "precomputed")
+
+
+@dataclass(frozen=True)
+class KernelFunction:
+    """K(x, z): <x, z>, exp(-gamma |x - z|^2), (gamma <x, z> + coef0)^degree, or the user's own."""
+
+    kernel: str | Callable
+    gamma: float = 1.0
+    degree: float = 3
+    coef0: float = 0.0
+
+    def __call__(self, X: Any, Z: Any, norms: NDArray | None = None) -> NDArray:
+        """The matrix of K over rows of X and Z. ``norms`` are the squared norms of Z, if known."""
+        if self.kernel == "linear":
+            return linear_kernel(X, Z, dense_output=True)
+        if self.kernel == "poly":
+            return polynomial_kernel(X, Z, self.degree, self.gamma, self.coef0)
+        if self.kernel == "rbf":
+            known = None if norms is None else norms[None, :]
+            K = euclidean_distances(X, Z, Y_norm_squared=known, squared=True)
+            K *= -self.gamma
+            return np.exp(K, out=K)
+        return self._own(X, Z)
+
+    def _own(self, X: Any, Z: Any) -> NDArray:
+        assert callable(self.kernel)
+        K = np.asarray(self.kernel(X, Z))
+        expected = (X.shape[0], Z.shape[0])
+        if K.shape != expected:
+            raise ValueError(
+                f"kernel(X, Z) must return one number for each pair of rows, here shape "
+                f"{expected}; got {K.shape}"
+            )
+        if K.dtype.kind not in "fiub" or not np.isfinite(K).all():
+            raise ValueError("kernel(X, Z) must return finite real numbers")
+        return K
+
+    def diagonal(self, X: Any) -> NDArray:
+        """K(x, x) for every row."""
+        if self.kernel == "rbf":
+            return np.ones(X.shape[0])
+        if self.kernel == "linear":
+            return row_norms(X, squared=True)
+        if self.kernel == "poly":
+            return (self.gamma * row_norms(X, squared=True) + self.coef0) ** self.degree
+        # One block at a time: the diagonal of an unknown function has no shorter way.
+        size = 128
+        return np.concatenate(
+            [
+                np.diagonal(self(X[begin : begin + size], X[begin : begin + size]))
+                for begin in range(0, X.shape[0], size)
+            ]
+        ).astype(np.float64)
+
+
+def resolve_gamma(gamma: Any, X: Any) -> float:
+    """gamma as a number: "scale" is 1 / (n_features * X.var()), "auto" 1 / n_features."""
+    if isinstance(gamma, str):
+        if gamma == "auto":
+            return 1.0 / X.shape[1]
+        if gamma == "scale":
+            variance = float(_variance(X))
+            return 1.0 / (X.shape[1] * variance) if variance > 0 else 1.0
+    elif isinstance(gamma, Real) and not isinstance(gamma, bool) and 0 < float(gamma) < np.inf:
+        return float(gamma)
+    raise ValueError(f"gamma must be 'scale', 'auto' or a positive finite number; got {gamma!r}")
+
+
+def _variance(X: Any) -> float:
+    if not sparse.issparse(X):
+        return np.var(X, dtype=np.float64)
+    values = X.data.astype(np.float64)
+    size = X.shape[0] * X.shape[1]
+    return float(values @ values) / size - (float(values.sum()) / size) ** 2
+
+
+class KernelMatrix:
+    """The rows K[indices, :] of the kernel matrix of X with itself.
+
+    The first rows, as many as fit in ``cache_bytes``, are computed once and kept; training visits
+    all rows equally often, so that no choice of rows is better than another. The others are
+    computed whenever they are asked for.
+    """
+
+    def __init__(self, function: KernelFunction, X: Any, dtype: np.dtype, cache_bytes: int) -> None:
+        self.function = function
+        self.X = X
+        self.n = X.shape[0]
+        self.dtype = dtype
+        self.norms = row_norms(X, squared=True) if function.kernel == "rbf" else None
+        self.kept = int(min(self.n, cache_bytes // (self.n * dtype.itemsize)))
+        self.cache = np.empty((self.kept, self.n), dtype)
+        for part in chunks(self.kept, self.n * 8):
+            self.cache[part] = self._computed(np.arange(part.start, part.stop))
+
+    @property
+    def diagonal(self) -> NDArray:
+        return self.function.diagonal(self.X)
+
+    def __call__(self, indices: NDArray) -> NDArray:
+        if indices.max() < self.kept:
+            return _rows_of(self.cache, indices)
+        block = np.empty((indices.size, self.n), self.dtype)
+        kept = indices < self.kept
+        block[kept] = self.cache[indices[kept]]
+        block[~kept] = self._computed(indices[~kept])
+        return block
+
+    def _computed(self, indices: NDArray) -> NDArray:
+        return self.function(self.X[indices], self.X, self.norms)
+
+
+class PrecomputedMatrix:
+    """A kernel matrix that the user computed, used as it is."""
+
+    def __init__(self, K: NDArray) -> None:
+        if K.shape[0] != K.shape[1]:
+            raise ValueError(
+                "with kernel='precomputed' X must be the square matrix of kernel values between "
+                f"the training examples; got shape {K.shape}"
+            )
+        _check_symmetric(K)
+        self.K = K
+        self.n = K.shape[0]
+        self.kept = 0
+        self.diagonal = np.diagonal(K).astype(np.float64)
+
+    def __call__(self, indices: NDArray) -> NDArray:
+        return _rows_of(self.K, indices)
+
+
+def _rows_of(matrix: NDArray, indices: NDArray) -> NDArray:
+    """Those rows; a view where they follow each other, as when all scores are computed."""
+    first, last = indices[0], indices[-1]
+    if last - first == indices.size - 1 and (np.diff(indices) == 1).all():
+        return matrix[first : last + 1]
+    return matrix[indices]
+
+
+def _check_symmetric(K: NDArray) -> None:
+    """On a sample of rows and columns: enough to catch a matrix that is no kernel matrix."""
+    sample = np.linspace(0, K.shape[0] - 1, min(K.shape[0], 500)).astype(int)
+    block = K[np.ix_(sample, sample)]
+    size = np.abs(block).max(initial=0.0)
+    if np.abs(block - block.T).max(initial=0.0) > 1e-4 * size:
+        raise ValueError("with kernel='precomputed' X must be symmetric; this matrix is not")
