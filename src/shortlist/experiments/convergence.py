@@ -69,6 +69,7 @@ def run(
         ],
         headlines=[headline for _, _, headline in sections if headline],
         tables=[table for table, _, _ in sections],
+        figures_first=True,
         figures=[figure for _, figures, _ in sections for figure in figures],
         protocol=[
             f"C = {C:g}, no intercept, double precision for Letter and the synthetic data; every "

@@ -61,6 +61,7 @@ def run(context: Context, *, points: int = 200_000, repeats: int = 20) -> Sectio
                 "against Newton’s method in extended precision.",
             )
         ],
+        figures_first=True,
         figures=[_figure()],
     )
 

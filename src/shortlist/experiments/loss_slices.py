@@ -55,6 +55,7 @@ def run(context: Context, *, k: int = 2, points: int = 241) -> Section:
             f"the top-2 error 0: there a top-{k} loss may rest, and the truncated entropy does so "
             "the most."
         ],
+        figures_first=True,
         figures=[
             Figure(
                 "slice",

@@ -139,6 +139,8 @@ class Section:
     paragraphs: Sequence[str]
     tables: Sequence[Table] = ()
     figures: Sequence[Figure] = ()
+    #: Whether the figures come before the tables.
+    figures_first: bool = False
     #: Headlines: a number, as text, and what it is.
     headlines: Sequence[tuple[str, str]] = ()
     #: Remarks after the tables: differences from the paper and why.

@@ -56,11 +56,10 @@ def _section(section: Section, heading: str, pictures: dict[str, str]) -> Iterat
         for number, what in section.headlines:
             yield f"<li><strong>{html.escape(number)}</strong><span>{to_html(what)}</span></li>"
         yield "</ul>"
-    for table in section.tables:
-        if not table.fold:
-            yield from _table(section, table)
-    for figure in section.figures:
-        yield from _figure(section, figure, pictures)
+    tables = [_table(section, table) for table in section.tables if not table.fold]
+    figures = [_figure(section, figure, pictures) for figure in section.figures]
+    for part in figures + tables if section.figures_first else tables + figures:
+        yield from part
     if section.remarks:
         yield '<h3>Differences and remarks</h3><ul class="remarks">'
         for remark in section.remarks:

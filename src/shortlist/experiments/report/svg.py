@@ -65,12 +65,12 @@ def _scales(chart: Chart) -> tuple[Scale, Scale]:
 
 def _axes(chart: Chart, x: Scale, y: Scale) -> Iterator[str]:
     yield '<g class="grid">'
-    for value, _ in y.ticks(5):
+    for value, _ in y.ticks(6):
         yield f'<path d="M{LEFT} {y(value):.1f}H{WIDTH - RIGHT}"/>'
     for value, _ in x.ticks(6, chart.x_whole):
         yield f'<path d="M{x(value):.1f} {TOP}V{HEIGHT - BOTTOM}"/>'
     yield '</g><g class="ticks">'
-    for value, label in y.ticks(5):
+    for value, label in y.ticks(6):
         yield f'<text x="{LEFT - 7}" y="{y(value) + 4.5:.1f}" text-anchor="end">{label}</text>'
     for value, label in x.ticks(6, chart.x_whole):
         yield (
