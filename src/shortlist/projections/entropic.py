@@ -261,20 +261,24 @@ def entropic_step(z, top, eta, k, kind, count, start, x):
         capped += np.float64(values[i])
         z[places[i]] = -np.inf
     sigma = 0.0
-    for _ in range(4 * k + 4):
+    direction = 0
+    while True:
         omega, sigma = _solve_omega(
             z, np.float64(values[u]), top, eta, k, u, capped, count - u, np.inf, omega, x
         )
         # What an entry at the cap would have in z: free entries above it must be capped,
-        # capped entries below it set free.
+        # capped entries below it set free. An entry moved across stays on its new side of the
+        # edge, by convexity, so that the search goes one way; only rounding could turn it back.
         s = sigmoid(omega)
         edge = eta * s / k - softplus(-omega) - math.log(k) + sigma
-        slack = 8.0 * (np.finfo(z.dtype).eps + np.finfo(np.float64).eps * abs(edge))
-        if u < k - 1 and np.float64(values[u]) > edge + slack:
+        slack = np.finfo(z.dtype).eps + np.finfo(np.float64).eps * (abs(edge) + eta * s)
+        if direction >= 0 and u < k - 1 and np.float64(values[u]) > edge + 8.0 * slack:
+            direction = 1
             capped += np.float64(values[u])
             z[places[u]] = -np.inf
             u += 1
-        elif u > 0 and np.float64(values[u - 1]) < edge - slack:
+        elif direction <= 0 and u > 0 and np.float64(values[u - 1]) < edge - 8.0 * slack:
+            direction = -1
             u -= 1
             capped -= np.float64(values[u])
             z[places[u]] = values[u]

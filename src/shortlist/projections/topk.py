@@ -73,8 +73,8 @@ def walk_cap(z, top, k, radius, rho, heap):
     c = min((top + capped_sum / k) / (1.0 + rho * k), most)
     if c <= gap:
         # The k largest stand at the cap and nothing else is positive: any threshold between
-        # the next entry and the cap's lower edge describes the same x; the lowest is the safest.
-        return ref, np.float64(floor) if gap == np.inf else np.float64(heap[count - 1 - k]), c
+        # the next entry and the cap's lower edge describes the same x, the middle most safely.
+        return ref, -0.5 * (c + min(gap, 2.0 * most)), c
 
     u = k - 1  # entries at the cap: the u largest
     end = k + 1  # entries above zero: the `end` largest

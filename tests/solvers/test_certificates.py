@@ -1,0 +1,94 @@
+"""The gap closes for every convex loss, precision and storage, and is what it says it is."""
+
+import numpy as np
+import pytest
+
+from shortlist import losses
+from shortlist.solvers.train import train
+from tests.instances import CONVEX, Instance, by_id
+from tests.solvers.problems import (
+    STORAGES,
+    make_costs,
+    make_data,
+    make_problem,
+    naive_dual,
+    naive_primal,
+    primal_weights,
+)
+
+BIAS = 0.5
+# What rounding may do to objectives that are sums of a few dozen terms.
+ROUNDING = {np.float32: 1e-6, np.float64: 1e-13}
+PRECISIONS = pytest.mark.parametrize("dtype", [np.float32, np.float64])
+
+
+def tolerance_for(row: Instance, dtype: type) -> float:
+    if dtype == np.float32:
+        return 1e-4
+    return 1e-9 if row.smooth else 1e-6
+
+
+@pytest.mark.parametrize("storage", STORAGES)
+@PRECISIONS
+@pytest.mark.parametrize("row", CONVEX, ids=by_id)
+def test_gap_closes_and_is_true(row, dtype, storage):
+    X, y = make_data(m=row.m, dtype=dtype)
+    cost = make_costs(len(y))
+    problem = make_problem(storage, row.loss(), X, y, cost, BIAS)
+    tol = tolerance_for(row, dtype)
+
+    solution = train(problem, tol=tol, max_epochs=2000, seed=0)
+
+    result = solution.result
+    assert result.status == "converged"
+    rounding = ROUNDING[dtype]
+    assert -rounding <= result.relative_gap <= tol
+    W = primal_weights(storage, solution.weights, X, BIAS)
+    assert result.primal == pytest.approx(naive_primal(row, W, X, y, cost, BIAS), rel=rounding)
+    assert result.dual == pytest.approx(
+        naive_dual(row, solution.state.duals, X, y, cost, BIAS), rel=rounding
+    )
+    assert np.isfinite(row.loss().conjugate(solution.state.duals, y)).all()
+
+
+@pytest.mark.parametrize("storage", ["dense", "csr"])
+@pytest.mark.parametrize("name", ["entropy", "smooth_hinge", "hinge", "ova_logistic"])
+def test_single_precision_gaps_are_never_negative_beyond_rounding(name, storage):
+    """Asked for more than it can have, float32 goes on to its last digits and stays honest."""
+    X, y = make_data(dtype=np.float32)
+    problem = make_problem(storage, losses.get(name), X, y, 1.0, BIAS)
+    result = train(problem, tol=1e-12, max_epochs=300, seed=0).result
+    assert result.status in ("stalled", "max_epochs")
+    assert abs(result.relative_gap) <= 1e-5
+    assert all(e.relative_gap >= -1e-6 for e in result.history)
+
+
+@pytest.mark.parametrize("storage", STORAGES)
+def test_zero_rows_do_not_keep_the_gap_open(storage):
+    X, y = make_data()
+    X[::3] = 0.0
+    problem = make_problem(storage, losses.get("hinge", k=2), X, y)
+    result = train(problem, tol=1e-6, seed=0).result
+    assert result.status == "converged"
+
+
+def test_scores_of_zero_everywhere_are_solved_at_once():
+    """All rows zero: W = 0 is optimal and every example pays L(0)."""
+    y = np.arange(6) % 3
+    problem = make_problem("dense", losses.get("softmax"), np.zeros((6, 2)), y)
+    solution = train(problem, seed=0)
+    assert solution.result.status == "converged"
+    assert not solution.weights.any()
+    assert solution.result.primal == pytest.approx(6 * np.log(3))
+
+
+@pytest.mark.parametrize("storage", STORAGES)
+@pytest.mark.parametrize("scale", [1e-4, 1e4])
+def test_feature_scale_and_C_trade_off(storage, scale):
+    """Scaling X by t and C by 1/t^2 leaves the optimal value per C unchanged."""
+    X, y = make_data()
+    loss = losses.get("smooth_hinge", k=2)
+    plain = train(make_problem(storage, loss, X, y, 1.0), tol=1e-8, seed=0).result
+    scaled = train(make_problem(storage, loss, X * scale, y, scale**-2), tol=1e-8, seed=0).result
+    assert scaled.status == "converged"
+    assert scaled.primal * scale**2 == pytest.approx(plain.primal, rel=1e-7)
