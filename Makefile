@@ -35,7 +35,11 @@ lint: $(VENV)/.dev
 bench: $(VENV)/.dev
 	$(BIN)/python -m benchmarks
 
-docs: $(VENV)/.dev
+$(VENV)/.docs: pyproject.toml | $(VENV)/.dev
+	$(BIN)/python -m pip install --quiet --group docs
+	touch $@
+
+docs: $(VENV)/.docs
 	$(BIN)/python docs/build.py
 
 clean:

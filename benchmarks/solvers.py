@@ -103,6 +103,7 @@ def _one_vs_rest(data: Examples, C: float) -> Solver:
 def _torch_lbfgs(data: Examples, C: float, loss: str) -> Solver:
     """torch.optim.LBFGS on the full batch, with its strong Wolfe line search."""
     import torch
+
     from shortlist.torch import functional
 
     criterion = {

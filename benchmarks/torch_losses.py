@@ -15,12 +15,12 @@ import io
 import time
 from collections.abc import Callable
 
+import torch
 from rich.console import Console
 from rich.table import Table
-
-import torch
-from shortlist.torch import functional as F
 from torch import Tensor
+
+from shortlist.torch import functional as F
 
 Loss = Callable[[Tensor, Tensor], Tensor]
 

@@ -39,7 +39,11 @@ myst_heading_anchors = 3
 default_role = "py:obj"
 autodoc_member_order = "bysource"
 autodoc_typehints = "none"
-autodoc_default_options = {"members": True, "show-inheritance": False}
+autodoc_default_options = {
+    "members": True,
+    # What scikit-learn adds to every estimator, documented in its words and links.
+    "exclude-members": "set_fit_request, set_score_request",
+}
 autodoc_mock_imports = [] if find_spec("torch") else ["torch"]
 napoleon_google_docstring = False
 napoleon_use_rtype = False

@@ -10,13 +10,13 @@ import tempfile
 from pathlib import Path
 
 import numpy as np
+import torch
+from torch import nn
 from torch.utils.data import TensorDataset
 
-import torch
 from shortlist import TopKClassifier
 from shortlist.datasets import load_letter
 from shortlist.torch import extract_features, to_linear
-from torch import nn
 
 
 def main():

@@ -3,12 +3,12 @@
 python examples/torch_training.py
 """
 
+import torch
+from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 
-import torch
 from shortlist.datasets import load_letter
 from shortlist.torch import TopKAccuracy, TopKHingeLoss
-from torch import nn
 
 
 def main():

@@ -1,7 +1,8 @@
 """Let docstrings be written for people who read them as text.
 
-Two habits of such text mean something else in reStructuredText: ``|x|`` is a norm here, not a
-substitution, and an indented paragraph is a formula or a table of names, not a quotation.
+Three habits of such text mean something else in reStructuredText: ``|x|`` is a norm here, not a
+substitution; ``coef_`` is an attribute, not a reference; and an indented paragraph is a formula or
+a table of names, not a quotation.
 """
 
 import re
@@ -15,14 +16,15 @@ def _indent(line: str) -> int:
     return len(line) - len(line.lstrip())
 
 
-def escape_bars(line: str) -> str:
-    """Escape bars outside code."""
+def escape(line: str) -> str:
+    """Escape bars and trailing underscores outside code."""
     parts = _CODE.split(line)
-    return "".join(p if i % 2 else re.sub(r"(?<!\\)\|", r"\\|", p) for i, p in enumerate(parts))
+    parts[::2] = [re.sub(r"(?<!\\)\||(?<=\w)_\b(?!\w)|(?<=\w)_(?!\w)", r"\\\g<0>", p) for p in parts[::2]]
+    return "".join(parts)
 
 
 def as_literals(lines: list[str]) -> list[str]:
-    """Escape bars, and turn indented paragraphs after ordinary ones into literal blocks."""
+    """Escape, and turn indented paragraphs after ordinary ones into literal blocks."""
     shown: list[str] = []
     literal: int | None = None  # the indentation of the paragraph that owns the literal block
     owner: int | None = None  # the same for a construct whose body is left as it is
@@ -42,7 +44,7 @@ def as_literals(lines: list[str]) -> list[str]:
             elif number and not lines[number - 1].strip() and before and indent > _indent(before):
                 literal = _indent(before)
                 shown += [f"{' ' * literal}::", ""]
-        shown.append(line if literal is not None else escape_bars(line))
+        shown.append(line if literal is not None else escape(line))
         before = line
     return shown
 

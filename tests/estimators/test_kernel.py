@@ -25,7 +25,7 @@ EXACT = {"tol": 1e-16, "max_epochs": 3000, "random_state": 0}
 @parametrize_with_checks(
     [
         KernelTopKClassifier(C=0.01, **EXACT),
-        KernelTopKClassifier("hinge", kernel="poly", coef0=1.0, C=0.01, cache_size=0, **EXACT),
+        KernelTopKClassifier("smooth_hinge", kernel="poly", coef0=1.0, cache_size=0, **EXACT),
     ]
 )
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -156,6 +156,10 @@ def test_gamma_is_that_of_svc(data):
         assert resolve_gamma(gamma, X) == pytest.approx(SVC(gamma=gamma).fit(X, y)._gamma)
     assert resolve_gamma("scale", sparse.csr_array(X)) == pytest.approx(resolve_gamma("scale", X))
     assert resolve_gamma("scale", np.ones((3, 2))) == 1.0
+    weight = np.arange(len(y)) % 3
+    again = np.repeat(X, weight, axis=0)
+    for rows in (X, sparse.csr_array(X)):
+        assert resolve_gamma("scale", rows, weight) == pytest.approx(resolve_gamma("scale", again))
 
 
 def test_sparse_rows_give_the_same_model(data):

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 pytest.importorskip("torch")
+import torch
 from sklearn.datasets import load_digits
 
-import torch
 from shortlist.experiments import finetune, finetuning, paper
 from shortlist.experiments.context import Context
 from shortlist.experiments.finetuning import METHODS, REFERENCE, Recipe

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
+from torch import nn
 
 from shortlist.torch import (
     OVAHingeLoss,
@@ -14,7 +15,6 @@ from shortlist.torch import (
     TopKHingeLoss,
     TruncatedTopKEntropyLoss,
 )
-from torch import nn
 
 
 @dataclass(frozen=True)

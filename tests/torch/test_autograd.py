@@ -1,9 +1,9 @@
 """Derivatives of every order and mode, torch.func, torch.compile, half precision."""
 
 import pytest
+import torch
 from torch.nn.functional import cross_entropy
 
-import torch
 from shortlist.torch import functional as F
 
 from .cases import CASES, SMOOTH

@@ -2,8 +2,8 @@
 
 import numpy as np
 import pytest
-
 import torch
+
 from shortlist import TopKClassifier, load, save
 from shortlist.torch import from_linear, to_linear
 

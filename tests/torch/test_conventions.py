@@ -5,8 +5,8 @@ import io
 import pickle
 
 import pytest
-
 import torch
+
 from shortlist.torch import (
     OVAHingeLoss,
     TopKEntropyLoss,

@@ -5,9 +5,9 @@ import types
 
 import numpy as np
 import pytest
+import torch
 from torch.utils.data import DataLoader, TensorDataset
 
-import torch
 from shortlist import TopKClassifier
 from shortlist.torch import ImageFolder, extract_features, features_command
 from shortlist.torch.images import preprocess

@@ -4,8 +4,8 @@ import copy
 
 import numpy as np
 import pytest
-
 import torch
+
 from shortlist.metrics import topk_accuracy_curve
 from shortlist.torch import TopKAccuracy
 

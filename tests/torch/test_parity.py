@@ -2,8 +2,8 @@
 
 import numpy as np
 import pytest
-
 import torch
+
 from shortlist.torch import (
     OVAHingeLoss,
     OVALogisticLoss,

@@ -1,8 +1,8 @@
 """The projections behind the smooth hinges: closed form, Newton steps, and selection agree."""
 
 import pytest
-
 import torch
+
 from shortlist.torch import _hinge, _projection
 from shortlist.torch._selection import largest
 from shortlist.torch.functional import topk_hinge_loss

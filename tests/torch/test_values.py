@@ -3,9 +3,8 @@
 import cvxpy as cp
 import numpy as np
 import pytest
-from torch.nn.functional import cross_entropy
-
 import torch
+from torch.nn.functional import cross_entropy
 
 from .cases import CASES, Case, differences, support
 

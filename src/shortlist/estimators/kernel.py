@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 from sklearn.base import clone
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from shortlist.estimators.kernel_matrix import (
     KERNELS,
@@ -56,8 +56,8 @@ class KernelTopKClassifier(ShortlistClassifier):
         be positive semidefinite. With "precomputed", ``fit`` takes the kernel matrix of the
         training examples and ``predict`` that between new examples and all training examples.
     gamma : {"scale", "auto"} or float, default="scale"
-        Of "rbf", exp(-gamma |x - z|^2), and "poly". "scale" is 1 / (n_features * X.var()),
-        "auto" is 1 / n_features.
+        Of "rbf", exp(-gamma |x - z|^2), and "poly". "scale" is 1 / (n_features * X.var()), with
+        sample weights counted; "auto" is 1 / n_features.
     degree : int, default=3
         Of "poly", (gamma <x, z> + coef0) ** degree.
     coef0 : float, default=0.0
@@ -223,7 +223,7 @@ class KernelTopKClassifier(ShortlistClassifier):
                 "use loss='entropy', or TopKClassifier"
             )
         weights = example_weights(X, codes, self.classes_, sample_weight, self.class_weight)
-        self.gamma_ = resolve_gamma(self.gamma, X)
+        self.gamma_ = self._gamma(X, sample_weight)
         dtype = X.dtype
         cache_bytes = self._check_memory(X, len(self.classes_))
         examples = None
@@ -244,6 +244,11 @@ class KernelTopKClassifier(ShortlistClassifier):
         rows = GramRows(matrix, diagonal, dtype, bias)
         costs = make_costs(codes, weights, float(self.C))
         return Problem(rows, costs, len(self.classes_), loss), examples
+
+    def _gamma(self, X: Any, sample_weight: Any) -> float:
+        if sample_weight is not None:
+            sample_weight = _check_sample_weight(sample_weight, X, dtype=np.float64)
+        return resolve_gamma(self.gamma, X, sample_weight)
 
     def _validated(self, X: Any, **options: Any) -> Any:
         if getattr(X, "dtype", None) == np.float16:

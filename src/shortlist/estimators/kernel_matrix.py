@@ -69,25 +69,36 @@ class KernelFunction:
         ).astype(np.float64)
 
 
-def resolve_gamma(gamma: Any, X: Any) -> float:
-    """gamma as a number: "scale" is 1 / (n_features * X.var()), "auto" 1 / n_features."""
+def resolve_gamma(gamma: Any, X: Any, weight: NDArray | None = None) -> float:
+    """gamma as a number: "scale" is 1 / (n_features * X.var()), "auto" 1 / n_features.
+
+    ``weight``, one per row, counts in the variance, so that an example of weight two is the same
+    as the example twice.
+    """
     if isinstance(gamma, str):
         if gamma == "auto":
             return 1.0 / X.shape[1]
         if gamma == "scale":
-            variance = float(_variance(X))
+            variance = _variance(X, np.ones(X.shape[0]) if weight is None else weight)
             return 1.0 / (X.shape[1] * variance) if variance > 0 else 1.0
     elif isinstance(gamma, Real) and not isinstance(gamma, bool) and 0 < float(gamma) < np.inf:
         return float(gamma)
     raise ValueError(f"gamma must be 'scale', 'auto' or a positive finite number; got {gamma!r}")
 
 
-def _variance(X: Any) -> float:
-    if not sparse.issparse(X):
-        return np.var(X, dtype=np.float64)
-    values = X.data.astype(np.float64)
-    size = X.shape[0] * X.shape[1]
-    return float(values @ values) / size - (float(values.sum()) / size) ** 2
+def _variance(X: Any, weight: NDArray) -> float:
+    """The variance of all entries, zeros of a sparse matrix included."""
+    columns = X.shape[1]
+    total = weight.sum() * columns
+    mean = float(weight @ np.asarray(X.sum(axis=1, dtype=np.float64)).ravel()) / total
+    if sparse.issparse(X):
+        squares = float(weight @ row_norms(X.astype(np.float64), squared=True)) / total
+        return max(squares - mean**2, 0.0)
+    squares = 0.0
+    for part in chunks(X.shape[0], columns * 8):
+        centred = X[part].astype(np.float64) - mean
+        squares += float(weight[part] @ np.einsum("ij,ij->i", centred, centred))
+    return squares / total
 
 
 class KernelMatrix:

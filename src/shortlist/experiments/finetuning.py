@@ -14,13 +14,13 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
-
 import torch
+from torch import Tensor, nn
+
 from shortlist.experiments import paper
 from shortlist.experiments.protocol import Parts
 from shortlist.experiments.store import Record, Tick
 from shortlist.torch import TopKAccuracy, TopKEntropyLoss, TopKHingeLoss, TruncatedTopKEntropyLoss
-from torch import Tensor, nn
 
 METHODS = ("smooth-topk-svm:3", "smooth-topk-svm:5", "trunc-ent:3", "trunc-ent:5", "lr-multi")
 REFERENCE = "reference"

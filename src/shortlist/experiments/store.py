@@ -7,7 +7,7 @@ import json
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, cached_property
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -50,9 +50,12 @@ class Unit:
     weight: float = field(default=1.0, compare=False)
     kind: str = field(default="", compare=False)
 
-    @property
+    @cached_property
     def identity(self) -> Record:
-        """What must agree for a stored result to stand for this unit."""
+        """What must agree for a stored result to stand for this unit.
+
+        Computed once, by the process that made the unit: others may see its code elsewhere.
+        """
         return {
             "version": __version__,
             "work": f"{self.work.__module__}.{self.work.__qualname__}",

@@ -67,7 +67,10 @@ def _in_good_order(units: Sequence[Unit], pending: list[int]) -> list[int]:
     two processes should not do at once.
     """
     by_weight = sorted(pending, key=lambda number: -units[number].weight)
-    firsts = list({units[n].kind: n for n in reversed(by_weight)}.values())[::-1]
+    first_of_kind: dict[str, int] = {}
+    for number in by_weight:
+        first_of_kind.setdefault(units[number].kind, number)
+    firsts = list(first_of_kind.values())
     return firsts + [number for number in by_weight if number not in firsts]
 
 

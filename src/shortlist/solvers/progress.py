@@ -59,10 +59,10 @@ class _Line:
         sys.stderr.flush()
 
     def _text(self, progress: Progress) -> str:
-        parts = [f"{self.title}: epoch {progress.epoch:g}", f"{progress.seconds:.1f} s"]
+        parts = [f"{self.title}: epoch {progress.epoch:.1f}", f"{progress.seconds:.1f} s"]
         last = progress.last
         if last is not None and math.isfinite(last.gap):
-            parts.append(f"relative gap {last.relative_gap:.2e} at epoch {last.epoch:g}")
+            parts.append(f"relative gap {last.relative_gap:.2e} at epoch {last.epoch:.1f}")
             parts.append(f"target {progress.tol:.0e}")
             if (left := _seconds_left(progress)) is not None:
                 parts.append(f"about {left:.0f} s left")

@@ -19,10 +19,9 @@ from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
-from torch.utils.data import Dataset
-
 import torch
 from torch import nn
+from torch.utils.data import Dataset
 
 from .features import FeatureFiles, Pool, extract_features
 from .images import ImageFolder, preprocess

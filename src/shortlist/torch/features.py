@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import IO, Any, Literal
 
 import numpy as np
+import torch
+from torch import Tensor, nn
 from torch.utils.data import DataLoader, Dataset
 
-import torch
 from shortlist._files import atomic_write
-from torch import Tensor, nn
 
 __all__ = ["FeatureFiles", "extract_features"]
 

@@ -7,9 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from torch.utils.data import Dataset
-
 import torch
+from torch.utils.data import Dataset
 
 if TYPE_CHECKING:
     from PIL import Image

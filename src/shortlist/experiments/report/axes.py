@@ -36,8 +36,8 @@ class Scale:
 
     def ticks(self, count: int, whole: bool = False) -> list[tuple[float, str]]:
         """About ``count`` round values within the range, with their labels."""
-        if self.log:
-            return _decades(self.low, self.high, count)
+        if self.log and len(ticks := _decades(self.low, self.high, count)) > 1:
+            return ticks
         step = _round_step((self.high - self.low) / max(count, 1), whole)
         first = math.ceil(self.low / step - 1e-9)
         last = math.floor(self.high / step + 1e-9)

@@ -13,23 +13,33 @@ _LINK = re.compile(r"\[([^\]]+)\]\((#[\w-]+)\)")
 
 def to_html(text: str) -> str:
     """A paragraph's contents as HTML; everything else in it is escaped."""
-    # Code comes first and is set aside: nothing within it is markup.
-    codes: list[str] = []
-
-    def set_aside(match: re.Match[str]) -> str:
-        codes.append(f"<code>{html.escape(match[1])}</code>")
-        return f"\0{len(codes) - 1}\0"
-
-    text = html.escape(_CODE.sub(set_aside, text), quote=False)
+    text, codes = _without_code(text)
+    text = html.escape(text, quote=False)
     text = _STRONG.sub(r"<strong>\1</strong>", text)
     text = _EMPHASIS.sub(r"<em>\1</em>", text)
     text = _LINK.sub(r'<a href="\2">\1</a>', text)
-    return re.sub("\0(\\d+)\0", lambda match: codes[int(match[1])], text)
+    return _with_code(text, [f"<code>{html.escape(code)}</code>" for code in codes])
 
 
 def to_plain(text: str) -> str:
     """The text without its marks."""
+    text, codes = _without_code(text)
     text = _LINK.sub(r"\1", text)
     text = _STRONG.sub(r"\1", text)
     text = _EMPHASIS.sub(r"\1", text)
-    return _CODE.sub(r"\1", text)
+    return _with_code(text, codes)
+
+
+def _without_code(text: str) -> tuple[str, list[str]]:
+    """Code set aside, a numbered place left for each: nothing within it is markup."""
+    codes: list[str] = []
+
+    def set_aside(match: re.Match[str]) -> str:
+        codes.append(match[1])
+        return f"\0{len(codes) - 1}\0"
+
+    return _CODE.sub(set_aside, text), codes
+
+
+def _with_code(text: str, codes: list[str]) -> str:
+    return re.sub("\0(\\d+)\0", lambda match: codes[int(match[1])], text)
