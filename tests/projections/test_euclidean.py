@@ -190,6 +190,14 @@ def test_layouts_and_types_of_input():
     np.testing.assert_array_equal(whole, [1.0, 0.0, 0.0])
 
 
+def test_nothing_below_the_k_largest_when_they_stand_apart():
+    """In single precision the next entry must not slip above zero by rounding."""
+    a = np.array([0.29932219, 0.60240811, -1.00971258, 0.69811833], dtype=np.float32)
+    x = projections.project_topk_cone(a, 3, rho=1254.697)
+    assert x[2] == 0.0
+    assert np.ptp(x[[0, 1, 3]]) <= 1e-9
+
+
 def test_a_cone_is_a_set_without_bound():
     a = np.random.default_rng(6).normal(size=7) + 1.0
     far = Set(radius=1e6, k=3).project(a)
