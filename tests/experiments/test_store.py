@@ -54,7 +54,7 @@ def test_other_code_is_another_unit(store, monkeypatch):
     unit = Unit("a", {"x": 1}, double)
     store.put(unit, {"value": 2})
     monkeypatch.setattr(store_module, "_code_hash", lambda module: "another")
-    assert store.get(unit) is None
+    assert store.get(Unit("a", {"x": 1}, double)) is None
 
 
 @pytest.mark.parametrize("damage", ["", "{", '{"unit": 1}', "[]", '{"unit": {}, "result": {}}'])

@@ -23,15 +23,14 @@ def explain_far_cells(
     if not far:
         return [f"Every number lies within {TOLERANCE} points of the paper’s."]
     truncated = [(m, k) for m, k in far if _is_truncated(m)]
+    convex = [(m, k) for m, k in far if not _is_truncated(m)]
     remarks = []
     if truncated:
         remarks.append(_on_truncated(dataset, truncated, records, descents))
-    remarks += [
-        _on_selection(dataset, method, k, records[method], parts)
-        for method, k in far
-        if not _is_truncated(method)
-    ]
-    return remarks
+    if convex and parts.X_val is not None:
+        remarks.append(_on_grid(dataset, convex, records))
+        convex = [(m, k) for m, k in convex if _is_far(dataset, m, k, _with_powers(records[m], k))]
+    return remarks + [_on_selection(dataset, m, k, records[m], parts) for m, k in convex]
 
 
 def _is_truncated(method: str) -> bool:
@@ -84,29 +83,51 @@ def _nearest_steps(dataset: str, record: Record) -> tuple[str, int, float]:
     return method, steps[place], distances[place]
 
 
+def _on_grid(dataset: str, cells: Sequence[tuple[str, int]], records: dict[str, Record]) -> str:
+    """What the numbers would be with C among the powers of ten, perhaps the paper's values."""
+    listed = "; ".join(
+        f"{paper.display_name(method)} at top-{k}: {_ours(records[method], k):.1f}, the paper "
+        f"{paper.accuracy(dataset, method, k):.1f}, with powers of ten "
+        f"{_with_powers(records[method], k):.1f}"
+        for method, k in cells
+    )
+    columns = [(m, k) for m in records if not _is_truncated(m) for k in paper.ks(dataset)]
+    near = sum(not _is_far(dataset, m, k, _with_powers(records[m], k)) for m, k in columns)
+    return (
+        f"**The values of C** ({listed}). The paper does not list the values it tried. With powers "
+        f"of ten alone, half of ours, {near} of {len(columns)} numbers of the convex losses lie "
+        f"within {TOLERANCE} points of the paper’s."
+    )
+
+
 def _on_selection(dataset: str, method: str, k: int, record: Record, parts: Parts) -> str:
     """How much the choice of C alone moves the number."""
     ours, theirs = _ours(record, k), paper.accuracy(dataset, method, k)
     name = paper.display_name(method)
     text = f"**{name} at top-{k}**: {ours:.1f} against the paper’s {theirs:.1f}. "
     points = record["points"]
-    if "test" not in points[0]:
+    if parts.X_val is None:
         return text + "The data has no validation part of its own: C is chosen on other examples."
-    n_val, n_test = parts.X_val.shape[0], parts.X_test.shape[0]
     best = max(point["val"][k - 1] for point in points)
-    error = _standard_error(best, n_val)
-    alike = [point for point in points if point["val"][k - 1] >= best - error]
-    tests = [point["test"][k - 1] for point in alike]
-    text += (
-        f"Values of C whose validation accuracy is within one standard error ({error:.1f}) of the "
-        f"best give {min(tests):.1f} to {max(tests):.1f} on the test examples"
-    )
-    tens = [point for point in points if _is_power_of_ten(point["C"])]
-    if tens:
-        coarse = max(tens, key=lambda point: point["val"][k - 1])["test"][k - 1]
-        text += f"; with powers of ten alone it would be {coarse:.1f}"
-    spread = _standard_error(ours, n_test)
-    return text + f". The standard error of a test accuracy here is {spread:.1f} points."
+    error = _standard_error(best, parts.X_val.shape[0])
+    tests = [point["test"][k - 1] for point in points if point["val"][k - 1] >= best - error]
+    if len(tests) > 1:
+        text += (
+            f"{len(tests)} values of C whose validation accuracy is within one standard error "
+            f"({error:.1f}) of the best give {min(tests):.1f} to {max(tests):.1f}. "
+        )
+    spread = _standard_error(ours, parts.X_test.shape[0])
+    return text + f"The standard error of a test accuracy is {spread:.1f} points here."
+
+
+def _with_powers(record: Record, k: int) -> float:
+    """The test accuracy if only powers of ten were to choose from."""
+    powers = [point for point in record["points"] if _is_power_of_ten(point["C"])]
+    return max(powers, key=lambda point: point["val"][k - 1])["test"][k - 1]
+
+
+def _is_far(dataset: str, method: str, k: int, accuracy: float) -> bool:
+    return round(abs(accuracy - paper.accuracy(dataset, method, k)), 1) > TOLERANCE
 
 
 def _ours(record: Record, k: int) -> float:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from rich import box
 from rich.console import Console
+from rich.measure import Measurement
 from rich.padding import Padding
 from rich.table import Table as RichTable
 from rich.text import Text
@@ -28,8 +29,20 @@ def show(section: Section, console: Console) -> None:
 
 
 def show_table(table: Table, console: Console) -> None:
-    """Print a table; a number is followed by the paper's and, signed, the difference."""
+    """Print a table; a number is followed by the paper's and, signed, the difference.
+
+    On a narrow terminal these stand beneath the number.
+    """
     console.print()
+    shown = _laid_out(table, " ")
+    if Measurement.get(console, console.options, shown).minimum > console.width:
+        shown = _laid_out(table, "\n")
+    console.print(shown)
+    for line in _legend(table):
+        console.print(Text(line, style="dim"))
+
+
+def _laid_out(table: Table, separator: str) -> RichTable:
     shown = RichTable(
         title=to_plain(table.title),
         title_justify="left",
@@ -37,22 +50,19 @@ def show_table(table: Table, console: Console) -> None:
         pad_edge=False,
         padding=(0, 2, 0, 0),
     )
-    for number, column in enumerate(table.columns):
+    for place, column in enumerate(table.columns):
         shown.add_column(
             Text(column.name),
             justify="right" if column.numeric else "left",
-            no_wrap=not number or any(isinstance(row[number], Value) for row in table.rows),
+            no_wrap=not place or any(isinstance(row[place], Value) for row in table.rows),
         )
     widths = [_difference_width(table, place) for place in range(len(table.columns))]
     for number, row in enumerate(table.rows):
         if number in table.groups and number:
             shown.add_section()
-        shown.add_row(
-            *(_text(cell, table.tolerance, width) for cell, width in zip(row, widths, strict=True))
-        )
-    console.print(shown)
-    for line in _legend(table):
-        console.print(Text(line, style="dim"))
+        cells = zip(row, widths, strict=True)
+        shown.add_row(*(_text(cell, table.tolerance, width, separator) for cell, width in cells))
+    return shown
 
 
 def _difference_width(table: Table, place: int) -> int:
@@ -60,20 +70,19 @@ def _difference_width(table: Table, place: int) -> int:
     return max((len(signed(cell)) for cell in cells if isinstance(cell, Value)), default=0)
 
 
-def _text(cell: Cell, tolerance: float | None, width: int) -> Text:
+def _text(cell: Cell, tolerance: float | None, width: int, separator: str) -> Text:
     if isinstance(cell, str):
-        # The longest names make room for numbers on a terminal of the usual width.
-        return Text(to_plain(cell).replace("truncated top", "trunc. top"))
+        return Text(to_plain(cell))
     parts: list[tuple[str, str]] = [
         (cell.text(cell.ours) + cell.note, "bold green" if cell.best else "")
     ]
     if cell.deviation is not None:
         parts.append((f" ±{cell.text(cell.deviation)}", "dim"))
     if cell.paper is not None and cell.difference is not None:
-        parts.append((f" {cell.text(cell.paper):>4}", "bold" if cell.paper_best else "dim"))
+        theirs = f"{separator}{cell.text(cell.paper):>4}"
+        parts.append((theirs, "bold" if cell.paper_best else "dim"))
         far = tolerance is not None and round(abs(cell.difference), cell.digits) > tolerance
-        style = "yellow" if far else "dim"
-        parts.append((f" {signed(cell):>{width}}", style))
+        parts.append((f" {signed(cell):>{width}}", "yellow" if far else "dim"))
     return Text.assemble(*parts)
 
 
