@@ -42,10 +42,13 @@ autodoc_typehints = "none"
 autodoc_default_options = {
     "members": True,
     # What scikit-learn adds to every estimator, documented in its words and links.
-    "exclude-members": "set_fit_request, set_score_request",
+    "exclude-members": "set_fit_request, set_score_request, get_metadata_routing, "
+    "get_params, set_params",
 }
 autodoc_mock_imports = [] if find_spec("torch") else ["torch"]
 napoleon_google_docstring = False
+napoleon_use_param = False  # one entry for parameters that share a description
+napoleon_use_ivar = True
 napoleon_use_rtype = False
 napoleon_preprocess_types = False
 python_maximum_signature_line_length = 88

@@ -8,6 +8,7 @@ a table of names, not a quotation.
 import re
 
 _CODE = re.compile(r"(``.+?``|`[^`]+`)")
+_MARKUP = re.compile(r"(?<!\\)\||(?<=\w)_(?!\w)")
 # A line that starts a construct whose indented lines belong to it, not a formula.
 _OWNER = re.compile(r"(\s*(\.\. |:\w|[-*] |\d+\. |>>> )|.*::$)")
 
@@ -19,7 +20,7 @@ def _indent(line: str) -> int:
 def escape(line: str) -> str:
     """Escape bars and trailing underscores outside code."""
     parts = _CODE.split(line)
-    parts[::2] = [re.sub(r"(?<!\\)\||(?<=\w)_\b(?!\w)|(?<=\w)_(?!\w)", r"\\\g<0>", p) for p in parts[::2]]
+    parts[::2] = [_MARKUP.sub(r"\\\g<0>", part) for part in parts[::2]]
     return "".join(parts)
 
 
@@ -29,10 +30,13 @@ def as_literals(lines: list[str]) -> list[str]:
     literal: int | None = None  # the indentation of the paragraph that owns the literal block
     owner: int | None = None  # the same for a construct whose body is left as it is
     before = ""  # the last line that is not blank
+    session = False  # within an interactive example
     for number, line in enumerate(lines):
         if not line.strip():
             shown.append(line)
+            session = False
             continue
+        session = session or line.lstrip().startswith(">>> ")
         indent = _indent(line)
         if literal is not None and indent <= literal:
             literal = None
@@ -44,7 +48,8 @@ def as_literals(lines: list[str]) -> list[str]:
             elif number and not lines[number - 1].strip() and before and indent > _indent(before):
                 literal = _indent(before)
                 shown += [f"{' ' * literal}::", ""]
-        shown.append(line if literal is not None else escape(line))
+        as_it_is = literal is not None or session or line.lstrip().startswith(".. ")
+        shown.append(line if as_it_is else escape(line))
         before = line
     return shown
 
