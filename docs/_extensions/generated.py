@@ -7,6 +7,7 @@
 
 import inspect
 from collections.abc import Callable
+from typing import ClassVar
 
 from docutils import nodes
 from docutils.statemachine import StringList
@@ -16,20 +17,21 @@ from sphinx.util.docutils import SphinxDirective
 class _Computed(SphinxDirective):
     """Markdown from a function, read as if it stood in the page."""
 
-    compute: Callable[[], str]
+    compute: Callable[..., str]
+    option_spec: ClassVar = {"columns": lambda text: [name.strip() for name in text.split(",")]}
 
     def run(self):
         container = nodes.Element()
-        text = type(self).compute()
+        text = type(self).compute(**self.options)
         lines = StringList(text.splitlines(), source=f"<{self.name}>")
         self.state.nested_parse(lines, self.content_offset, container, match_titles=True)
         return container.children
 
 
-def losses_table() -> str:
+def losses_table(columns: list[str] | None = None) -> str:
     from losses_table import markdown
 
-    return markdown()
+    return markdown(columns)
 
 
 def experiments_table() -> str:
