@@ -1,6 +1,7 @@
 """The only door to numba: how every kernel of the package is compiled and cached.
 
 ``njit``         compiles a kernel; ``sums=True`` lets the compiler reorder its sums (SIMD).
+``kernel_array`` puts an array into the one layout kernels are compiled for.
 ``overloaded``   makes a function that picks its kernel by the types of its arguments.
 ``by_precision`` is the common case of it: one kernel for float32, another for float64.
 
@@ -22,6 +23,7 @@ from pathlib import Path
 from typing import Any
 
 import numba
+import numpy as np
 from numba.core.caching import (
     CompileResultCacheImpl,
     FunctionCache,
@@ -29,6 +31,7 @@ from numba.core.caching import (
     _CacheLocator,
 )
 from numba.extending import overload
+from numpy.typing import NDArray
 
 PACKAGE = Path(__file__).parent
 KEPT_CACHES = 4
@@ -183,6 +186,15 @@ def njit(
     if ours and kernel is not function and cache_directory() is not None:
         kernel._cache = _KernelCache(kernel.py_func)
     return kernel
+
+
+def kernel_array(array: NDArray, dtype: Any) -> NDArray:
+    """The array as kernels expect it, copied only where it is not.
+
+    To numba, read-only, strided and unaligned arrays are other types, for each of which it
+    would compile everything again.
+    """
+    return np.require(array, dtype, ["C_CONTIGUOUS", "ALIGNED", "WRITEABLE"])
 
 
 def overloaded(choose: Callable) -> Callable:

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from shortlist._jit import by_precision, njit
+from shortlist._jit import by_precision, kernel_array, njit
 
 # The compiler can vectorise these because they hold no branch and no call: range reduction,
 # a polynomial, and the exponent put in by its bits. Constants are cast explicitly, since one
@@ -201,9 +201,8 @@ def lambertw_exp(t: ArrayLike) -> Any:
     t = np.asarray(t)
     if t.dtype.kind not in "fiub":
         raise TypeError(f"t must be real numbers; got an array of dtype {t.dtype}")
-    if t.dtype != np.float32:
-        t = t.astype(np.float64)
-    flat = np.ascontiguousarray(t).reshape(-1)
+    dtype = np.float32 if t.dtype == np.float32 else np.float64
+    flat = kernel_array(t, dtype).reshape(-1)
     out = np.empty_like(flat)
     _v_array(flat, out)
     return out.reshape(t.shape)[()]

@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from shortlist.losses.base import _value_gradient_rows
 from tests.instances import CONVEX, INSTANCES, by_id
 
 ETAS = [0.0, 1e-12, 1e-3, 1.0, 1e3, 1e12]
@@ -199,3 +200,16 @@ def test_fenchel_young_anywhere(row, data):
         gap = loss.value(p, y) + loss.conjugate(v, y) - p @ wide
         size = np.abs(q).max() + eta * np.abs(wide).max()
         assert abs(gap) <= 8 * np.finfo(dtype).eps * (1 + row.smoothing + size) * row.m
+
+
+def test_no_layout_is_compiled_twice():
+    """To numba a read-only array is another type; users must not wait for that."""
+    row = INSTANCES[0]
+    f, y = row.scores(28, n=3), row.labels(28, n=3)
+    row.loss().value(f, y)
+    before = len(_value_gradient_rows.signatures)
+    f.setflags(write=False)
+    unaligned = np.frombuffer(b"\0" + f.tobytes(), dtype=np.uint8)[1:].view(f.dtype)
+    for same in (f, f.T.copy().T, unaligned.reshape(f.shape), f.astype(">f8")):
+        np.testing.assert_array_equal(row.loss().value(same, y), row.loss().value(f.copy(), y))
+    assert len(_value_gradient_rows.signatures) == before

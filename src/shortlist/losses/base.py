@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from shortlist._jit import njit
+from shortlist._jit import kernel_array, njit
 from shortlist.losses import kernels
 
 
@@ -139,7 +139,7 @@ class Loss:
         if f.ndim not in (1, 2):
             raise ValueError(f"{name} must have shape (m,) or (n, m); got {f.shape}")
         dtype = np.float32 if f.dtype in (np.float32, np.float16) else np.float64
-        rows = np.ascontiguousarray(np.atleast_2d(f), dtype=dtype)
+        rows = kernel_array(np.atleast_2d(f), dtype)
         self.check_classes(rows.shape[1])
         if np.isnan(rows).any() or (finite and not np.isfinite(rows).all()):
             raise ValueError(f"{name} must be finite; it has NaN or infinite entries")

@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from shortlist._jit import kernel_array
+
 VARIANTS = ("alpha", "beta")
 
 
@@ -19,7 +21,7 @@ def each_row(a: ArrayLike, kernel: Callable[[NDArray, NDArray], Any]) -> NDArray
     if given.dtype.kind not in "fiub":
         raise TypeError(f"expected real numbers; got an array of dtype {given.dtype}")
     dtype = np.float32 if given.dtype in (np.float32, np.float16) else np.float64
-    rows = np.ascontiguousarray(np.atleast_2d(given), dtype=dtype)
+    rows = kernel_array(np.atleast_2d(given), dtype)
     if not np.isfinite(rows).all():
         raise ValueError("the vector to project has NaN or infinite entries")
     out = np.empty_like(rows)
