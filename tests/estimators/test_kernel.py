@@ -25,7 +25,9 @@ EXACT = {"tol": 1e-16, "max_epochs": 3000, "random_state": 0}
 @parametrize_with_checks(
     [
         KernelTopKClassifier(C=0.01, **EXACT),
-        KernelTopKClassifier("smooth_hinge", kernel="poly", coef0=1.0, cache_size=0, **EXACT),
+        KernelTopKClassifier(
+            "smooth_hinge", C=0.01, kernel="poly", coef0=1.0, cache_size=0, **EXACT
+        ),
     ]
 )
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")

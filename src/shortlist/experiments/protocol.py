@@ -114,9 +114,10 @@ class _Path:
 
     def walk(self, exponents: Iterable[int]) -> None:
         """Train at growing C; past the plain range only while the last value is the best."""
+        Cs = [10 ** (exponent / 2) for exponent in exponents]
         with suppress(_Enough):
-            Cs = [10 ** (exponent / 2) for exponent in exponents]
-            self.model.fit_path(self.X, self.y, Cs, callback=self.visit)
+            if Cs:
+                self.model.fit_path(self.X, self.y, Cs, callback=self.visit)
 
     def visit(self, model: Any) -> None:
         """Note the accuracies and the certificate of a model just trained."""

@@ -8,6 +8,7 @@ nearly settled. The dual objective, concave in t and free of products with the d
 
 import numpy as np
 
+from shortlist import losses
 from shortlist._jit import njit
 from shortlist.losses import kernels
 from shortlist.solvers.problem import Problem
@@ -35,7 +36,9 @@ def carry_over(problem: Problem, state: State, ratio: float) -> None:
     norm = problem.rows.squared_norm(state.weights)
     best, factor = -np.inf, 1.0
     if norm is not None and ratio > 1.0:
-        spec, costs = problem.loss.spec, problem.costs
+        # A loss that is not convex starts from softmax, whose duals these are.
+        loss = problem.loss if problem.loss.convex else losses.get("softmax")
+        spec, costs = loss.spec, problem.costs
         for trial in np.linspace(0.0, 1.0, TRIALS):
             t = ratio**-trial
             dual = -0.5 * norm * (ratio * t) ** 2 - _conjugates(
