@@ -25,10 +25,10 @@ def chart_svg(chart: Chart, identity: str) -> str:
         f'<clipPath id="{identity}-clip"><rect x="{LEFT}" y="{TOP - 4}" '
         f'width="{WIDTH - LEFT - RIGHT}" height="{HEIGHT - TOP - BOTTOM + 8}"/></clipPath>',
         *_axes(chart, x, y),
-        *_levels(chart, y),
         f'<g clip-path="url(#{identity}-clip)">',
         *(_curve(series, number, x, y) for number, series in enumerate(chart.series)),
         "</g>",
+        *_levels(chart, y),
         '<circle class="cursor" r="5" visibility="hidden"/>',
         "</svg>",
     ]
@@ -67,12 +67,12 @@ def _axes(chart: Chart, x: Scale, y: Scale) -> Iterator[str]:
     yield '<g class="grid">'
     for value, _ in y.ticks(6):
         yield f'<path d="M{LEFT} {y(value):.1f}H{WIDTH - RIGHT}"/>'
-    for value, _ in x.ticks(6, chart.x_whole):
+    for value, _ in x.ticks(10 if chart.x_whole else 6, chart.x_whole):
         yield f'<path d="M{x(value):.1f} {TOP}V{HEIGHT - BOTTOM}"/>'
     yield '</g><g class="ticks">'
     for value, label in y.ticks(6):
         yield f'<text x="{LEFT - 7}" y="{y(value) + 4.5:.1f}" text-anchor="end">{label}</text>'
-    for value, label in x.ticks(6, chart.x_whole):
+    for value, label in x.ticks(10 if chart.x_whole else 6, chart.x_whole):
         yield (
             f'<text x="{x(value):.1f}" y="{HEIGHT - BOTTOM + 18}" text-anchor="middle">'
             f"{label}</text>"
