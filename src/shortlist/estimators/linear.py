@@ -268,7 +268,8 @@ class TopKClassifier(ShortlistClassifier):
 
     def _adopt(self, solution: Solution) -> None:
         weights = solution.weights
-        self.coef_ = np.ascontiguousarray(weights[:-1].T)
+        # A copy in any shape: the transpose of a single row is a view, and a path goes on.
+        self.coef_ = np.array(weights[:-1].T, order="C")
         bias = self.intercept_scaling if self.fit_intercept else 0.0
         self.intercept_ = weights[-1] * weights.dtype.type(bias)
         self.result_ = solution.result
