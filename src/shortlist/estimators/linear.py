@@ -148,6 +148,7 @@ class TopKClassifier(ShortlistClassifier):
         self._adopt(solution)
         if self.warm_start:
             self._state, self._trained_loss = solution.state, problem.loss
+            self._trained_labels = problem.costs.y
         return self
 
     def fit_path(
@@ -221,16 +222,15 @@ class TopKClassifier(ShortlistClassifier):
             return None
         if state.duals.dtype != problem.rows.dtype or self._trained_loss != problem.loss:
             return None
-        if not np.array_equal(
-            state.duals[np.arange(problem.rows.n), problem.costs.y] <= 0,
-            np.ones(problem.rows.n, bool),
-        ):
-            return None  # other labels: the duals are not feasible
+        if not np.array_equal(self._trained_labels, problem.costs.y):
+            return None  # the duals belong to other labels and need not be feasible
         state.weights = problem.rows.rebuild(state.duals, problem.costs.cost)
         return state
 
     def _accuracy_on(self, X_val: Any, y_val: Any) -> Callable[[NDArray], float] | None:
-        if X_val is None or y_val is None:
+        if (X_val is None) != (y_val is None):
+            raise ValueError("X_val and y_val go together: give both or neither")
+        if X_val is None:
             return None
         from shortlist.metrics import topk_accuracy
 
@@ -310,9 +310,14 @@ class TopKClassifier(ShortlistClassifier):
 
 def _warn_unless_converged(result: Result, C: float, tol: float) -> None:
     if result.status == "max_epochs":
+        reached = (
+            f"the relative duality gap is {result.relative_gap:.2g}"
+            if np.isfinite(result.relative_gap)
+            else "the objective can still decrease"
+        )
         warnings.warn(
-            f"not converged after {result.epochs:g} epochs at C={C:g}: the relative duality gap is "
-            f"{result.relative_gap:.2g}, tol={tol:g}. Raise max_epochs or tol, or lower C.",
+            f"not converged after {result.epochs:g} epochs at C={C:g}: {reached}, tol={tol:g}. "
+            "Raise max_epochs or tol, or lower C.",
             ConvergenceWarning,
             stacklevel=4,
         )

@@ -4,6 +4,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+import numpy as np
 from numpy.typing import NDArray
 
 from shortlist.solvers.problem import Problem
@@ -79,7 +80,9 @@ class Run:
             return
         last = self.history[-1] if self.history else None
         progress = Progress(self.epochs, self.max_epochs, self.seconds, self.tol, last, weights)
-        if self.callback(progress) is True:
+        answer = self.callback(progress)
+        # Comparing the numbers of an evaluation gives NumPy's True.
+        if isinstance(answer, bool | np.bool_) and answer:
             raise StopTraining
 
     def result(self, status: str) -> Result:
