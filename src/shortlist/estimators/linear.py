@@ -209,7 +209,7 @@ class TopKClassifier(ShortlistClassifier):
         loss = loss_of(self)
         loss.check_classes(len(self.classes_))
         weights = example_weights(X, codes, self.classes_, sample_weight, self.class_weight)
-        check_memory(X, len(self.classes_))
+        check_memory(X, len(self.classes_), loss.sparse_duals)
         rows = make_rows(X, self.intercept_scaling if self.fit_intercept else 0.0)
         costs = make_costs(codes, weights, float(self.C))
         return Problem(rows, costs, len(self.classes_), loss)
