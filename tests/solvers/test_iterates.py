@@ -116,11 +116,14 @@ def test_support_epochs_raise_the_dual_and_keep_zeros(row, storage):
     random = np.random.default_rng(3)
     for _ in range(4):
         order = random.permutation(np.flatnonzero(cost > 0))
-        gap, entries = problem.rows.support_epoch(
+        before = state.duals.copy()
+        gap, entries, moved = problem.rows.support_epoch(
             problem.loss, order, by_class, state.duals, problem.costs
         )
         assert gap >= 0
         assert 0 < entries <= zero.size
+        changed = np.flatnonzero((state.duals != before).any(axis=1))
+        np.testing.assert_array_equal(np.sort(order[:moved]), changed)
         dual = naive_dual(row, state.duals, X, y, cost, 0.5)
         assert dual >= last - 1e-12 * abs(last)
         last = dual

@@ -87,7 +87,7 @@ def _polish_support(run: Run, random: np.random.Generator) -> None:
         first = gap if first is None else first
         if gap <= SUPPORT_GAIN * first:
             break
-        # Who stayed where it was, at a bound as a rule, is likely to stay: the next full epoch asks.
+        # Who stayed put, at a bound as a rule, is likely to stay: the next full epoch asks.
         rows = rows[:moved]
     state.weights = np.ascontiguousarray(by_class.T)
 

@@ -74,9 +74,11 @@ def _dot_sparse(a, values, columns):
 
 @njit
 def visit_support_dense(loss, x, order, w, bias, y, cost, kappa, duals, least):
-    """Visit the examples ``order`` on their support; examples with fewer classes than ``least``
-    are left out. Returns an estimate of the sum of gap shares, the number of entries visited and how many
-    examples changed; these are put first in ``order``."""
+    """Visit the examples ``order`` on their support, but those with fewer classes than ``least``.
+
+    Returns an estimate of the sum of gap shares, the number of entries visited and how many
+    examples changed; these are put first in ``order``.
+    """
     m, d = w.shape[0], w.shape[1] - 1
     classes = np.empty(m, np.int64)
     slots = np.empty(m, np.int64)
