@@ -10,7 +10,7 @@ W is held by classes here, shape (m, d + 1), so that a class's weights lie toget
 
 import numpy as np
 
-from shortlist._jit import njit
+from shortlist._jit import njit, overloaded
 from shortlist.losses import kernels
 
 
@@ -31,8 +31,7 @@ def support_rows(duals, cost):
 
 
 @njit
-def _gather(v, y, classes):
-    """List the label and the nonzero entries; returns how many and the label's place."""
+def _gather_label(v, y, classes):
     count = 0
     place = 0
     for j in range(v.shape[0]):
@@ -41,7 +40,33 @@ def _gather(v, y, classes):
                 place = count
             classes[count] = j
             count += 1
-    return count, place
+    return count, place, count - 1
+
+
+@njit
+def _gather_labels(v, y, classes):
+    count = 0
+    right = 0
+    places = np.full(y.shape[0], -1, np.int64)
+    for j in range(v.shape[0]):
+        is_right = right < y.shape[0] and y[right] == j  # rows of labels are sorted
+        if v[j] != 0 or is_right:
+            if is_right:
+                places[right] = count
+                right += 1
+            classes[count] = j
+            count += 1
+    return count, places, count - right
+
+
+@overloaded
+def _gather(v, y, classes):
+    """List the right labels and the nonzero entries.
+
+    Returns how many, the place of the label (or the row of places of all right labels) among
+    them, and how many are wrong.
+    """
+    return _gather_labels if hasattr(y, "ndim") else _gather_label
 
 
 @njit
@@ -91,8 +116,8 @@ def visit_support_dense(loss, x, order, w, bias, y, cost, kappa, duals, least):
     total = 0.0
     entries = 0
     for i in order:
-        count, place = _gather(duals[i], y[i], classes)
-        if count < least:
+        count, place, wrong = _gather(duals[i], y[i], classes)
+        if wrong + 1 < least:
             continue
         s, v, delta = buffers[0, :count], buffers[1, :count], buffers[2, :count]
         row = x[i]
@@ -127,8 +152,8 @@ def visit_support_sparse(
     total = 0.0
     entries = 0
     for i in order:
-        count, place = _gather(duals[i], y[i], classes)
-        if count < least:
+        count, place, wrong = _gather(duals[i], y[i], classes)
+        if wrong + 1 < least:
             continue
         s, v, delta = buffers[0, :count], buffers[1, :count], buffers[2, :count]
         x = values[pointers[i] : pointers[i + 1]]
