@@ -17,10 +17,10 @@ def is_indicator(y: Any) -> bool:
         return False
     if not sparse.issparse(y):
         try:
-            shape = np.shape(y)
+            dimensions = np.asarray(y).ndim
         except ValueError:  # rows of different lengths, for others to complain about
             return False
-        if len(shape) != 2:
+        if dimensions != 2:
             return False
     return type_of_target(y, input_name="y") == "multilabel-indicator"
 

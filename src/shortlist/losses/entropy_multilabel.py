@@ -14,6 +14,7 @@ import numpy as np
 
 from shortlist._jit import njit
 from shortlist.losses.differences import close_at_label, sum_of_wrong
+from shortlist.losses.entropy import _conjugate as _conjugate_softmax
 from shortlist.losses.entropy import _negative_entropy, _value_gradient_softmax
 from shortlist.losses.kernels import Kernels, register
 from shortlist.losses.labels import right_labels, shift_wrong, total, wrong_range
@@ -58,6 +59,8 @@ def _dual_step(loss, q, y, eta, start, v, work):
 @njit
 def _conjugate(loss, v, y):
     labels = right_labels(y)
+    if labels.shape[0] == 1:
+        return _conjugate_softmax(loss, v, labels[0])
     result = 0.0
     begin = 0
     for label in labels:

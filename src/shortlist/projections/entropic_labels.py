@@ -73,20 +73,22 @@ def entropic_step_labels(z, height, q, labels, highest, eta, start, v):
         return _softmax(z, height, q, labels, highest, v)
 
     log_eta = math.log(eta)
-    top = max(height, eta / p)
+    # sigma = highest + base + t: relative to the highest of all scores, t keeps its digits.
+    base = max(height, 0.0)
+    top = max(height, eta / p) - base
     # The bounds leave room for rounding in the sweeps.
     low = top - eta - 0.1
     high = top - eta / z.shape[0] + math.log(z.shape[0]) + 0.1
-    t = min(max(start[0], low), high)
+    t = min(max(start[0] - base, low), high)
     step = 0.0
     for trial in range(200):
-        first, second = split(z, -height, t - log_eta)
+        first, second = split(z, base - height, t - log_eta)
         total, slope = _sweep(z, first, second, np.inf, v)
         excess = total / eta
         size = excess
         bend = slope / eta
         for y in labels:
-            right, right_slope = _right_share((np.float64(q[y]) - highest) - t, eta, log_eta, p)
+            right, right_slope = _right_share((np.float64(q[y]) - highest - base) - t, eta, log_eta, p)
             excess += right
             size += abs(right)
             bend += right_slope
@@ -116,8 +118,8 @@ def entropic_step_labels(z, height, q, labels, highest, eta, start, v):
     for j in range(z.shape[0]):
         v[j] = v[j] * (one - c / (one + v[j])) * inverse
     t += step
-    start[0] = t
+    start[0] = base + t
     for y in labels:
-        right, _ = _right_share((np.float64(q[y]) - highest) - t, eta, log_eta, p)
+        right, _ = _right_share((np.float64(q[y]) - highest - base) - t, eta, log_eta, p)
         v[y] = v.dtype.type(right)
-    return t
+    return base + t
