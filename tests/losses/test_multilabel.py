@@ -1,4 +1,4 @@
-"""Losses of several right labels: their definitions, a generic solver, and the multiclass losses."""
+"""Losses of several right labels: their definitions, generic solvers, the multiclass losses."""
 
 from fractions import Fraction
 

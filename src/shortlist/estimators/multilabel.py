@@ -42,7 +42,7 @@ def encode_indicator(y: Any, k: int) -> tuple[NDArray, NDArray]:
 
 
 def as_indicator(y: Any, n: int, m: int) -> NDArray:
-    """y of any kind as a boolean matrix, checked to be of shape (n, m)."""
+    """What to score by, as a boolean matrix, checked to be of shape (n, m) and not empty."""
     given = y if sparse.issparse(y) else np.asarray(y)
     if given.shape != (n, m):
         raise ValueError(
@@ -50,7 +50,10 @@ def as_indicator(y: Any, n: int, m: int) -> NDArray:
             f"indicator matrix of shape ({n}, {m}); got shape {given.shape}"
         )
     check_indicator(given)
-    return (given.toarray() if sparse.issparse(given) else given).astype(bool)
+    indicator = (given.toarray() if sparse.issparse(given) else given).astype(bool)
+    if not indicator.any():
+        raise ValueError("y marks no right label: there is nothing to score")
+    return indicator
 
 
 def indicator_of(columns: NDArray, m: int) -> NDArray:
@@ -69,8 +72,6 @@ def hit_rate(
     label are left out.
     """
     labelled = indicator.any(axis=1)
-    if not labelled.any():
-        raise ValueError("y marks no right label: there is nothing to score")
     best = np.where(indicator, scores, -np.inf).argmax(axis=1)
     weights = None if sample_weight is None else np.asarray(sample_weight)[labelled]
     return float(topk_accuracy(best[labelled], scores[labelled], k=k, sample_weight=weights))

@@ -88,7 +88,9 @@ def entropic_step_labels(z, height, q, labels, highest, eta, start, v):
         size = excess
         bend = slope / eta
         for y in labels:
-            right, right_slope = _right_share((np.float64(q[y]) - highest - base) - t, eta, log_eta, p)
+            right, right_slope = _right_share(
+                (np.float64(q[y]) - highest - base) - t, eta, log_eta, p
+            )
             excess += right
             size += abs(right)
             bend += right_slope
