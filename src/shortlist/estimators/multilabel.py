@@ -43,7 +43,7 @@ def encode_indicator(y: Any, k: int) -> tuple[NDArray, NDArray]:
 
 def as_indicator(y: Any, n: int, m: int) -> NDArray:
     """What to score by, as a boolean matrix, checked to be of shape (n, m) and not empty."""
-    given = y if sparse.issparse(y) else np.asarray(y)
+    given: Any = y if sparse.issparse(y) else np.asarray(y)
     if given.shape != (n, m):
         raise ValueError(
             f"this model was trained on indicators of several right labels: y must be an "
