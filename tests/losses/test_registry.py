@@ -7,7 +7,17 @@ from shortlist import losses
 from shortlist.losses.registry import ENTRIES
 from tests.instances import INSTANCES
 
-COLUMNS = ["loss", "what", "formula", "convex", "smooth", "top-k calibrated", "SDCA", "torch"]
+COLUMNS = [
+    "loss",
+    "what",
+    "formula",
+    "convex",
+    "smooth",
+    "top-k calibrated",
+    "SDCA",
+    "several labels",
+    "torch",
+]
 
 
 def _row(name: str) -> dict[str, str]:

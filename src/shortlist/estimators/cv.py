@@ -22,6 +22,7 @@ from shortlist.estimators.cv_folds import Fold, Part, as_indices, check_folds, j
 from shortlist.estimators.cv_grid import Grid, best_row, grid_of
 from shortlist.estimators.cv_paths import Path, duals_fit, run_paths
 from shortlist.estimators.linear import TopKClassifier
+from shortlist.estimators.multilabel import is_indicator
 from shortlist.estimators.shortlists import ShortlistClassifier
 from shortlist.estimators.training import check_parameters, encode_labels, loss_of, seed_of
 from shortlist.projections.rows import check_k
@@ -183,6 +184,11 @@ class TopKClassifierCV(ShortlistClassifier):
         ``X_val`` and ``y_val`` replace cross-validation by one given validation set; ``groups``
         are passed to the splitter.
         """
+        if is_indicator(y):
+            raise ValueError(
+                "TopKClassifierCV takes one label per example. For an indicator of several, search "
+                "over TopKClassifier with scikit-learn's GridSearchCV, or use its fit_path."
+            )
         grid = grid_of(self.Cs)
         limit = _check_extensions(self.max_extensions)
         families = self._families()

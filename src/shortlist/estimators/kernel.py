@@ -18,14 +18,15 @@ from shortlist.estimators.kernel_matrix import (
     resolve_gamma,
 )
 from shortlist.estimators.linear import _warn_unless_converged
+from shortlist.estimators.multilabel import is_indicator
 from shortlist.estimators.shortlists import ShortlistClassifier
 from shortlist.estimators.training import (
     check_parameters,
-    encode_labels,
-    example_weights,
+    encode_targets,
     loss_of,
     make_costs,
     seed_of,
+    takes_several_labels,
 )
 from shortlist.solvers.memory import available_bytes, training_bytes
 from shortlist.solvers.problem import Problem
@@ -70,6 +71,8 @@ class KernelTopKClassifier(ShortlistClassifier):
     Attributes
     ----------
     classes_ : ndarray of shape (n_classes,)
+    multilabel_ : bool
+        Whether y was an indicator of several right labels.
     support_ : ndarray of shape (n_support,)
         Numbers of the training examples with a nonzero coefficient. With the hinge losses these
         are few; only they are kept.
@@ -145,6 +148,7 @@ class KernelTopKClassifier(ShortlistClassifier):
         tags = super().__sklearn_tags__()
         tags.input_tags.pairwise = self.kernel == "precomputed"
         tags.input_tags.sparse = self.kernel != "precomputed"
+        tags.classifier_tags.multi_label = takes_several_labels(self)
         return tags
 
     def fit(
@@ -155,8 +159,9 @@ class KernelTopKClassifier(ShortlistClassifier):
         *,
         callback: Callback | None = None,
     ) -> Self:
-        """Train on X, rows or a kernel matrix, and labels y of any type.
+        """Train on X, rows or a kernel matrix, and labels y of any type or an indicator matrix.
 
+        Indicators of several right labels are taken as by :meth:`TopKClassifier.fit`.
         ``callback`` is called with a :class:`shortlist.solvers.Progress` after every epoch and
         ends training by returning True. Ctrl-C keeps the model reached so far.
         """
@@ -198,7 +203,13 @@ class KernelTopKClassifier(ShortlistClassifier):
             solution = self._train(step, C, state, None)
             state, last = solution.state, C
             model = clone(self).set_params(C=C)
-            for name in ("classes_", "gamma_", "n_features_in_", "feature_names_in_"):
+            for name in (
+                "classes_",
+                "multilabel_",
+                "gamma_",
+                "n_features_in_",
+                "feature_names_in_",
+            ):
                 if hasattr(self, name):
                     setattr(model, name, getattr(self, name))
             model._adopt(solution, examples)
@@ -213,16 +224,16 @@ class KernelTopKClassifier(ShortlistClassifier):
         """Check what the user gave; returns the problem and the examples to choose support from."""
         check_parameters(self)
         self._check_kernel_parameters()
-        X, y = self._validated(X, y=y, ensure_min_samples=2)
-        self.classes_, codes = encode_labels(y)
-        loss = loss_of(self)
-        loss.check_classes(len(self.classes_))
+        several = is_indicator(y)
+        X, y = self._validated(X, y=y, ensure_min_samples=2, multi_output=several)
+        loss = loss_of(self, several)
         if not loss.convex:
             raise ValueError(
                 f"loss={self.loss!r} with k={self.k} is not convex and has no kernel version; "
                 "use loss='entropy', or TopKClassifier"
             )
-        weights = example_weights(X, codes, self.classes_, sample_weight, self.class_weight)
+        self.classes_, codes, weights = encode_targets(X, y, loss, sample_weight, self.class_weight)
+        self.multilabel_ = several
         self.gamma_ = self._gamma(X, sample_weight)
         dtype = X.dtype
         cache_bytes = self._check_memory(X, len(self.classes_))
@@ -349,6 +360,7 @@ class KernelTopKClassifier(ShortlistClassifier):
         meta: dict[str, Any] = {
             "params": self.get_params(),
             "classes": self.classes_,
+            "multilabel": self.multilabel_,
             "support_vectors": self.support_vectors_,
             "gamma": self.gamma_,
             "n_features_in": self.n_features_in_,
@@ -369,6 +381,7 @@ class KernelTopKClassifier(ShortlistClassifier):
         vectors = meta["support_vectors"]
         model.support_vectors_ = vectors.tocsr() if sparse.issparse(vectors) else vectors
         model.classes_ = np.asarray(meta["classes"])
+        model.multilabel_ = meta.get("multilabel", False)
         model.gamma_ = meta["gamma"]
         model.n_features_in_ = meta["n_features_in"]
         model.n_iter_ = meta["n_iter"]

@@ -10,15 +10,16 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from shortlist.estimators.multilabel import as_indicator, hit_rate, is_indicator
 from shortlist.estimators.shortlists import ShortlistClassifier
 from shortlist.estimators.training import (
     check_parameters,
-    encode_labels,
-    example_weights,
+    encode_targets,
     loss_of,
     make_costs,
     make_rows,
     seed_of,
+    takes_several_labels,
 )
 from shortlist.solvers.memory import check_memory
 from shortlist.solvers.path import carry_over
@@ -59,7 +60,7 @@ class TopKClassifier(ShortlistClassifier):
     intercept_scaling : float, default=1.0
         Value of the constant feature; larger values regularise the intercept less.
     class_weight : dict, "balanced" or None, default=None
-        Weights of classes, multiplied with ``sample_weight``.
+        Weights of classes, multiplied with ``sample_weight``. Not for an indicator of labels.
     warm_start : bool, default=False
         Go on from the duals of the last ``fit`` when the data has the same shape and labels.
     random_state : int, RandomState or None, default=None
@@ -70,6 +71,9 @@ class TopKClassifier(ShortlistClassifier):
     Attributes
     ----------
     classes_ : ndarray of shape (n_classes,)
+        The labels, sorted; the column numbers if y was an indicator.
+    multilabel_ : bool
+        Whether y was an indicator of several right labels.
     coef_ : ndarray of shape (n_classes, n_features)
     intercept_ : ndarray of shape (n_classes,)
     n_iter_ : int
@@ -123,6 +127,7 @@ class TopKClassifier(ShortlistClassifier):
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
+        tags.classifier_tags.multi_label = takes_several_labels(self)
         return tags
 
     def fit(
@@ -136,6 +141,10 @@ class TopKClassifier(ShortlistClassifier):
         callback: Callback | None = None,
     ) -> Self:
         """Train on X (n_samples, n_features), dense or CSR, and labels y of any type.
+
+        y may also be an indicator matrix (n_samples, n_classes), dense or sparse, of several right
+        labels per example, for the hinge losses and the entropy at k=1. Examples without any right
+        label, or with fewer than k wrong ones, do not count.
 
         With ``X_val`` and ``y_val`` the history also records the top-k accuracy on them.
         ``callback`` is called with a :class:`shortlist.solvers.Progress` after every epoch and
@@ -186,7 +195,7 @@ class TopKClassifier(ShortlistClassifier):
             solution = self._train(step, C, state, None, None)
             state, last = solution.state, C
             model = clone(self).set_params(C=C)
-            for name in ("classes_", "n_features_in_", "feature_names_in_"):
+            for name in ("classes_", "multilabel_", "n_features_in_", "feature_names_in_"):
                 if hasattr(self, name):
                     setattr(model, name, getattr(self, name))
             model._adopt(solution)
@@ -202,13 +211,19 @@ class TopKClassifier(ShortlistClassifier):
         check_parameters(self)
         if getattr(X, "dtype", None) == np.float16:
             X = X.astype(np.float32)
+        several = is_indicator(y)
         X, y = validate_data(
-            self, X, y, accept_sparse="csr", dtype=[np.float64, np.float32], ensure_min_samples=2
+            self,
+            X,
+            y,
+            accept_sparse="csr",
+            dtype=[np.float64, np.float32],
+            ensure_min_samples=2,
+            multi_output=several,
         )
-        self.classes_, codes = encode_labels(y)
-        loss = loss_of(self)
-        loss.check_classes(len(self.classes_))
-        weights = example_weights(X, codes, self.classes_, sample_weight, self.class_weight)
+        loss = loss_of(self, several)
+        self.classes_, codes, weights = encode_targets(X, y, loss, sample_weight, self.class_weight)
+        self.multilabel_ = several
         check_memory(X, len(self.classes_), loss.sparse_duals)
         rows = make_rows(X, self.intercept_scaling if self.fit_intercept else 0.0)
         costs = make_costs(codes, weights, float(self.C))
@@ -236,9 +251,13 @@ class TopKClassifier(ShortlistClassifier):
 
         X_val = validate_data(self, X_val, accept_sparse="csr", reset=False)
         bias = self.intercept_scaling if self.fit_intercept else 0.0
+        if self.multilabel_:
+            y_val = as_indicator(y_val, X_val.shape[0], len(self.classes_))
 
         def accuracy(weights: NDArray) -> float:
             scores = X_val @ weights[:-1] + bias * weights[-1]
+            if self.multilabel_:
+                return hit_rate(y_val, scores, self.k)
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
                 return float(topk_accuracy(y_val, scores, k=self.k, labels=self.classes_))
@@ -287,6 +306,7 @@ class TopKClassifier(ShortlistClassifier):
         meta: dict[str, Any] = {
             "params": self.get_params(),
             "classes": self.classes_,
+            "multilabel": self.multilabel_,
             "n_features_in": self.n_features_in_,
             "n_iter": self.n_iter_,
             "result": self.result_.to_dict(),
@@ -300,6 +320,7 @@ class TopKClassifier(ShortlistClassifier):
         model = cls(**meta["params"])
         model.coef_, model.intercept_ = arrays["coef"], arrays["intercept"]
         model.classes_ = np.asarray(meta["classes"])
+        model.multilabel_ = meta.get("multilabel", False)
         model.n_features_in_ = meta["n_features_in"]
         model.n_iter_ = meta["n_iter"]
         model.result_ = Result.from_dict(meta["result"])

@@ -10,6 +10,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from shortlist import losses
+from shortlist.estimators.multilabel import as_indicator, hit_rate, indicator_of
 from shortlist.projections.rows import check_k
 
 
@@ -26,9 +27,13 @@ def _gives_probabilities(estimator: Any) -> bool:
 
 
 class ShortlistClassifier(ClassifierMixin, BaseEstimator):
-    """A fitted classifier with classes_ and ``_scores(X)``, one column a class."""
+    """A fitted classifier with classes_ and ``_scores(X)``, one column a class.
+
+    ``multilabel_`` tells whether it was trained on an indicator of several right labels.
+    """
 
     classes_: NDArray
+    multilabel_: bool = False
     loss: str
     k: int
     variant: str
@@ -38,13 +43,25 @@ class ShortlistClassifier(ClassifierMixin, BaseEstimator):
         raise NotImplementedError
 
     def decision_function(self, X: ArrayLike) -> NDArray:
-        """Scores (n_samples, n_classes); of two classes, the second's less the first's."""
+        """Scores (n_samples, n_classes); of two classes, the second's less the first's.
+
+        A model trained on an indicator of several labels gives one column a label, also of two.
+        """
         scores = self._scores(X)
-        return scores[:, 1] - scores[:, 0] if scores.shape[1] == 2 else scores
+        if scores.shape[1] == 2 and not self.multilabel_:
+            return scores[:, 1] - scores[:, 0]
+        return scores
 
     def predict(self, X: ArrayLike) -> NDArray:
-        """The label with the largest score."""
+        """The label with the largest score.
+
+        A model trained on an indicator of several labels answers with an indicator matrix of the
+        shortlist, the ``k`` labels with the largest scores, however many are right.
+        """
         check_is_fitted(self)
+        if self.multilabel_:
+            scores = self._scores(X)
+            return indicator_of(top_columns(scores, self.k), scores.shape[1])
         return self.classes_[self._scores(X).argmax(axis=1)]
 
     def predict_topk(self, X: ArrayLike, k: int | None = None) -> NDArray:
@@ -58,7 +75,10 @@ class ShortlistClassifier(ClassifierMixin, BaseEstimator):
 
     @available_if(_gives_probabilities)
     def predict_proba(self, X: ArrayLike) -> NDArray:
-        """Class probabilities: the softmax of the scores, or one-vs-all sigmoids, normalised."""
+        """Class probabilities: the softmax of the scores, or one-vs-all sigmoids, normalised.
+
+        With several right labels: of a label drawn at random from the right ones.
+        """
         scores = self._scores(X)
         if self.loss == "ova_logistic":
             shares = expit(scores)
@@ -76,10 +96,16 @@ class ShortlistClassifier(ClassifierMixin, BaseEstimator):
             return np.log(self.predict_proba(X))
 
     def score(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
-        """Top-k accuracy at the estimator's own k: how often the shortlist holds the label."""
+        """Top-k accuracy at the estimator's own k: how often the shortlist holds the label.
+
+        A model trained on an indicator takes one here: the share of examples whose shortlist holds
+        at least one right label. Examples without any are left out.
+        """
         from shortlist.metrics import topk_accuracy
 
         scores = self._scores(X)
+        if self.multilabel_:
+            return hit_rate(as_indicator(y, *scores.shape), scores, self.k, sample_weight)
         return float(
             topk_accuracy(y, scores, k=self.k, labels=self.classes_, sample_weight=sample_weight)
         )

@@ -13,6 +13,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight
 
 from shortlist import losses
+from shortlist.estimators.multilabel import encode_indicator
 from shortlist.solvers.rows import Costs, DenseRows, Rows, SparseRows
 
 
@@ -31,10 +32,23 @@ def check_parameters(estimator: Any) -> None:
     loss_of(estimator)
 
 
-def loss_of(estimator: Any) -> losses.Loss:
+def loss_of(estimator: Any, multilabel: bool = False) -> losses.Loss:
     return losses.get(
-        estimator.loss, k=estimator.k, variant=estimator.variant, smoothing=estimator.smoothing
+        estimator.loss,
+        k=estimator.k,
+        variant=estimator.variant,
+        smoothing=estimator.smoothing,
+        multilabel=multilabel,
     )
+
+
+def takes_several_labels(estimator: Any) -> bool:
+    """Whether the loss, as the parameters stand, takes examples with several right labels."""
+    try:
+        loss_of(estimator, multilabel=True)
+    except (TypeError, ValueError):
+        return False
+    return True
 
 
 def encode_labels(y: NDArray) -> tuple[NDArray, NDArray]:
@@ -46,6 +60,31 @@ def encode_labels(y: NDArray) -> tuple[NDArray, NDArray]:
             f"training needs at least 2 classes; y holds only one class, {classes[0]!r}"
         )
     return classes, codes.astype(np.int64).ravel()
+
+
+def encode_targets(
+    X: Any, y: Any, loss: losses.Loss, sample_weight: ArrayLike | None, class_weight: Any
+) -> tuple[NDArray, NDArray, NDArray]:
+    """Classes, labels as the loss takes them, and the weight of each example."""
+    if not loss.multilabel:
+        classes, codes = encode_labels(y)
+        loss.check_classes(len(classes))
+        return classes, codes, example_weights(X, codes, classes, sample_weight, class_weight)
+    if class_weight is not None:
+        raise ValueError(
+            "class_weight is for one label per example; with an indicator of several, weight the "
+            "examples by sample_weight"
+        )
+    classes = np.arange(y.shape[1])
+    loss.check_classes(len(classes))
+    rows, asks = encode_indicator(y, loss.k)
+    weights = example_weights(X, rows, classes, sample_weight, None) * asks
+    if not (weights > 0).any():
+        raise ValueError(
+            f"there is nothing to learn from: no example of positive weight has a right label "
+            f"and at least k={loss.k} wrong ones"
+        )
+    return classes, rows, weights
 
 
 def example_weights(

@@ -5,9 +5,11 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy import sparse
 
 from shortlist._jit import kernel_array, njit
 from shortlist.losses import kernels
+from shortlist.losses.labels import check_indicator, label_rows
 
 
 @njit
@@ -41,6 +43,8 @@ class Loss:
 
     Every method takes one example, scores of shape (m,) and an integer label, or a batch of
     shape (n, m) with n labels. float32 stays float32; all else is computed in float64.
+    If ``multilabel``, an example has a set of right labels instead, and y is an indicator of the
+    shape of the scores: 1 for the right labels, 0 for the others.
     Obtain one from :func:`shortlist.losses.get`.
     """
 
@@ -52,6 +56,7 @@ class Loss:
     convex: bool
     smooth: bool
     has_probabilities: bool = False
+    multilabel: bool = False
 
     @property
     def sparse_duals(self) -> bool:
@@ -60,7 +65,8 @@ class Loss:
 
     @property
     def fewest_classes(self) -> int:
-        """How many classes, the label included, a restriction of the loss needs at least."""
+        """How many classes a restriction of the loss needs at least, counting the label (or all
+        right labels) as one."""
         if self.variant == "beta" and self.smooth:
             return 2
         return 1 if self.variant is None else self.k + 1
@@ -143,6 +149,8 @@ class Loss:
         self.check_classes(rows.shape[1])
         if np.isnan(rows).any() or (finite and not np.isfinite(rows).all()):
             raise ValueError(f"{name} must be finite; it has NaN or infinite entries")
+        if self.multilabel:
+            return rows, self._label_rows(y, f, name), f.ndim == 1
         labels = np.asarray(y)
         whole = labels.dtype.kind == "f" and (labels == np.floor(labels)).all()
         if labels.dtype.kind not in "iu" and not whole:
@@ -157,3 +165,23 @@ class Loss:
                 f"got values from {labels.min()} to {labels.max()}"
             )
         return rows, labels, f.ndim == 1
+
+    def _label_rows(self, y: Any, f: NDArray, name: str) -> NDArray:
+        if sparse.issparse(y):
+            y = y.toarray()
+        indicator = np.asarray(y)
+        if indicator.shape != f.shape:
+            raise ValueError(
+                f"y must be an indicator of the right labels, of the shape {f.shape} of {name}; "
+                f"got shape {indicator.shape}"
+            )
+        check_indicator(indicator)
+        indicator = np.atleast_2d(indicator)
+        counts = np.count_nonzero(indicator, axis=1)
+        most = indicator.shape[1] - self.k
+        if counts.size and (counts.min() < 1 or counts.max() > most):
+            raise ValueError(
+                f"every example needs from 1 to {most} right labels (all but k={self.k}); "
+                f"got from {counts.min()} to {counts.max()}"
+            )
+        return label_rows(indicator)

@@ -5,12 +5,14 @@ Adding a loss: its kernels in a file of this folder, an entry here, a row in tes
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from numbers import Integral, Real
 
 from shortlist.losses.base import Loss
 from shortlist.losses.entropy import Softmax, TopKEntropy
+from shortlist.losses.entropy_multilabel import MultilabelSoftmax
 from shortlist.losses.hinge import AlphaHinge, BetaHinge
+from shortlist.losses.hinge_multilabel import MultilabelAlphaHinge, MultilabelBetaHinge
 from shortlist.losses.ova import OVAHinge, OVALogistic
 from shortlist.losses.truncated import TruncatedEntropy
 from shortlist.projections.entropic import kind_of
@@ -31,6 +33,8 @@ class Entry:
     torch: str
     make: Callable[[int, str, float], Loss]
     uses: tuple[str, ...]
+    several: str = "no"
+    make_multilabel: Callable[[int, str, float], Loss] | None = None
 
 
 def _hinge(k: int, variant: str, smoothing: float) -> Loss:
@@ -42,6 +46,20 @@ def _hinge(k: int, variant: str, smoothing: float) -> Loss:
 def _entropy(k: int, variant: str, smoothing: float) -> Loss:
     spec = Softmax() if k == 1 else TopKEntropy(k, kind_of(k, variant))
     return Loss("entropy", k, variant, 0.0, spec, True, True, has_probabilities=k == 1)
+
+
+def _multilabel_hinge(k: int, variant: str, smoothing: float) -> Loss:
+    family = MultilabelAlphaHinge if variant == "alpha" and k > 1 else MultilabelBetaHinge
+    return replace(_hinge(k, variant, smoothing), spec=family(k, smoothing), multilabel=True)
+
+
+def _multilabel_entropy(k: int, variant: str, smoothing: float) -> Loss:
+    if k > 1:
+        raise ValueError(
+            f"the entropy loss takes examples with several labels at k=1 only; got k={k}. "
+            "Use loss='smooth_hinge' or 'hinge'."
+        )
+    return replace(_entropy(k, variant, smoothing), spec=MultilabelSoftmax(), multilabel=True)
 
 
 def _truncated(k: int, variant: str, smoothing: float) -> Loss:
@@ -75,6 +93,8 @@ _TABLE = [
         torch="TopKHingeLoss",
         make=lambda k, variant, smoothing: _hinge(k, variant, 0.0),
         uses=("k", "variant"),
+        several="yes",
+        make_multilabel=lambda k, variant, smoothing: _multilabel_hinge(k, variant, 0.0),
     ),
     Entry(
         "smooth_hinge",
@@ -87,6 +107,8 @@ _TABLE = [
         torch="TopKHingeLoss",
         make=_hinge,
         uses=("k", "variant", "smoothing"),
+        several="yes",
+        make_multilabel=_multilabel_hinge,
     ),
     Entry(
         "entropy",
@@ -100,6 +122,8 @@ _TABLE = [
         torch="TopKEntropyLoss",
         make=_entropy,
         uses=("k", "variant"),
+        several="at k = 1",
+        make_multilabel=_multilabel_entropy,
     ),
     Entry(
         "truncated_entropy",
@@ -159,7 +183,14 @@ def names() -> list[str]:
     return sorted([*ENTRIES, *ALIASES])
 
 
-def get(name: str, *, k: int = 1, variant: str = "alpha", smoothing: float = 1.0) -> Loss:
+def get(
+    name: str,
+    *,
+    k: int = 1,
+    variant: str = "alpha",
+    smoothing: float = 1.0,
+    multilabel: bool = False,
+) -> Loss:
     """The loss of that name.
 
     Parameters
@@ -170,6 +201,8 @@ def get(name: str, *, k: int = 1, variant: str = "alpha", smoothing: float = 1.0
         not depend on it.
     variant : "alpha" bounds a wrong label's share by s/k, "beta" by 1/k; the same at k = 1.
     smoothing : gamma > 0 of the smoothed hinges (0 gives the hinge itself); others ignore it.
+    multilabel : whether an example has a set of right labels instead of one; for the hinges, and
+        for the entropy at k = 1.
     """
     if not isinstance(name, str):
         raise TypeError(
@@ -186,7 +219,15 @@ def get(name: str, *, k: int = 1, variant: str = "alpha", smoothing: float = 1.0
     check_variant(variant)
     if not isinstance(smoothing, Real) or not (0 <= smoothing < math.inf):
         raise ValueError(f"smoothing must be a finite number, zero or larger; got {smoothing!r}")
-    return ENTRIES[ALIASES.get(name, name)].make(int(k), variant, float(smoothing))
+    entry = ENTRIES[ALIASES.get(name, name)]
+    make = entry.make_multilabel if multilabel else entry.make
+    if make is None:
+        able = [e.name for e in _TABLE if e.make_multilabel is not None]
+        raise ValueError(
+            f"the loss {name!r} takes one right label per example. Several are taken by "
+            f"{', '.join(able[:-1])}, and {able[-1]} at k=1."
+        )
+    return make(int(k), variant, float(smoothing))
 
 
 def table() -> list[dict[str, str]]:
@@ -204,6 +245,7 @@ def table() -> list[dict[str, str]]:
             "smooth": yes(entry.smooth),
             "top-k calibrated": entry.calibrated,
             "SDCA": yes(entry.sdca),
+            "several labels": entry.several,
             "torch": entry.torch,
         }
         for entry in _TABLE

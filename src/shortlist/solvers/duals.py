@@ -8,7 +8,7 @@ Kernels see either through four functions, chosen by type when they compile:
 
     open_row(duals, i, scratch)         the example's m duals: a view, or written to ``scratch``
     close_row(duals, i, y, v)           puts back what open_row gave, after changes
-    gather(duals, i, y, classes, slots, v)   lists the right label and the nonzero entries
+    gather(duals, i, y, classes, slots, v)   lists right labels and nonzero entries
     put(duals, i, slot, value)          changes an entry that gather listed
 """
 
@@ -140,9 +140,28 @@ def rows_at_once(duals: Duals, most: int) -> int:
     return most
 
 
+def _is_array(numba_type: Any) -> bool:
+    return isinstance(numba_type, numba.types.Array)
+
+
 @njit
-def _is_right(y, j):
+def _is_label(y, j):
     return j == y
+
+
+@njit
+def _is_among_labels(y, j):
+    for label in y:
+        if label == j:
+            return True
+        if label < 0:  # padding
+            break
+    return False
+
+
+@overloaded
+def _is_right(y, j):
+    return _is_among_labels if _is_array(y) else _is_label
 
 
 @njit
@@ -198,33 +217,27 @@ def _close_sparse(duals, i, y, v):
 @njit
 def _gather_dense(duals, i, y, classes, slots, v):
     count = 0
-    place = 0
     for j in range(duals.shape[1]):
         if duals[i, j] != 0 or _is_right(y, j):
-            if _is_right(y, j):
-                place = count
             classes[count] = j
             slots[count] = j
             v[count] = duals[i, j]
             count += 1
-    return count, place
+    return count
 
 
 @njit
 def _gather_sparse(duals, i, y, classes, slots, v):
     count = 0
-    place = 0
     begin = duals.begin[i]
     for slot in range(duals.counts[i]):
         j = np.int64(duals.columns[begin + slot])
         if duals.values[begin + slot] != 0 or _is_right(y, j):
-            if _is_right(y, j):
-                place = count
             classes[count] = j
             slots[count] = slot
             v[count] = duals.values[begin + slot]
             count += 1
-    return count, place
+    return count
 
 
 @njit
@@ -235,10 +248,6 @@ def _put_dense(duals, i, slot, value):
 @njit
 def _put_sparse(duals, i, slot, value):
     duals.values[duals.begin[i] + slot] = value
-
-
-def _is_array(duals: Any) -> bool:
-    return isinstance(duals, numba.types.Array)
 
 
 @overloaded

@@ -10,7 +10,7 @@ W is held by classes here, shape (m, d + 1), so that a class's weights lie toget
 
 import numpy as np
 
-from shortlist._jit import njit
+from shortlist._jit import njit, overloaded
 from shortlist.losses import kernels
 from shortlist.solvers.duals import gather, open_row, put
 
@@ -33,6 +33,35 @@ def support_rows(duals, cost, scratch):
                 count += 1
                 break
     return rows[:count].copy()
+
+
+@njit
+def _place_label(classes, count, y):
+    place = 0
+    for a in range(count):
+        if classes[a] == y:
+            place = a
+    return place, count - 1
+
+
+@njit
+def _place_labels(classes, count, y):
+    right = 0
+    places = np.full(y.shape[0], -1, np.int64)
+    for a in range(count):
+        if right < y.shape[0] and y[right] == classes[a]:  # both are sorted
+            places[right] = a
+            right += 1
+    return places, count - right
+
+
+@overloaded
+def _place(classes, count, y):
+    """The label's place among the classes listed, or the row of places of all right labels.
+
+    Also returns how many of them are wrong.
+    """
+    return _place_labels if hasattr(y, "ndim") else _place_label
 
 
 @njit
@@ -90,8 +119,9 @@ def visit_support_dense(loss, x, order, w, bias, y, cost, kappa, duals, least):
     entries = 0
     moved = 0
     for visit, i in enumerate(order):
-        count, place = gather(duals, i, y[i], classes, slots, buffers[1])
-        if count < least:
+        count = gather(duals, i, y[i], classes, slots, buffers[1])
+        place, wrong = _place(classes, count, y[i])
+        if wrong + 1 < least:
             continue
         s, v, delta = buffers[0, :count], buffers[1, :count], buffers[2, :count]
         row = x[i]
@@ -133,8 +163,9 @@ def visit_support_sparse(
     entries = 0
     moved = 0
     for visit, i in enumerate(order):
-        count, place = gather(duals, i, y[i], classes, slots, buffers[1])
-        if count < least:
+        count = gather(duals, i, y[i], classes, slots, buffers[1])
+        place, wrong = _place(classes, count, y[i])
+        if wrong + 1 < least:
             continue
         s, v, delta = buffers[0, :count], buffers[1, :count], buffers[2, :count]
         x = values[pointers[i] : pointers[i + 1]]
