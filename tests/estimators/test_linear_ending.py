@@ -121,8 +121,6 @@ def test_a_cut_anywhere_keeps_the_model(params, after, way, data):
     with warnings.catch_warnings():
         warnings.simplefilter("error")  # whoever stops it knows that it is not finished
         model.fit(*data, callback=callback)
-    if calls < after:
-        pytest.skip("training was over before")
     assert calls == after
     assert model.result_.status == ("interrupted" if way == "Ctrl-C" else "stopped")
     assert is_whole(model, *data, k=model.k)
