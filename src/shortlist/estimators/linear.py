@@ -212,7 +212,7 @@ class TopKClassifier(CallbackSupportMixin, ShortlistClassifier):
         loss = loss_of(self)
         loss.check_classes(len(classes))
         weights = example_weights(X, codes, classes, sample_weight, self.class_weight)
-        check_memory(X, len(classes))
+        check_memory(X, len(classes), loss.sparse_duals)
         costs = make_costs(codes, weights, float(self.C))
         rows = make_rows(X, self.intercept_scaling if self.fit_intercept else 0.0)
         self.classes_ = classes  # only now: a refused fit leaves an earlier model as it was

@@ -2,7 +2,9 @@
 
 Training holds, besides the data itself (which is not copied):
 
-    duals     n * m * itemsize
+    duals     n * m * itemsize; of hinge losses, where that exceeds 256 MiB, their nonzero entries
+              only, at (itemsize + 4) * 5/4 each: 2 to 5 % of n * m as a rule, half of them under
+              very strong regularisation. 5 % must be free at the start; growing further asks again
     weights   2 * (d + 1) * m * itemsize + 8 * (d + 1) * m   (a rebuilt copy, made in double)
     the rest  about 24 n bytes and a few blocks of 64 MiB
 """
@@ -11,11 +13,16 @@ import os
 from typing import Any
 
 FIXED = 4 * (1 << 26)
+# Larger arrays of duals are not worth their memory where most entries are zero.
+DENSE_BYTES = 1 << 28
 
 
-def training_bytes(n: int, d: int, m: int, itemsize: int) -> int:
+def training_bytes(n: int, d: int, m: int, itemsize: int, sparse_duals: bool = False) -> int:
     """The formula above."""
-    return n * m * itemsize + (2 * itemsize + 8) * (d + 1) * m + 24 * n + FIXED
+    duals = n * m * itemsize
+    if sparse_duals and duals > DENSE_BYTES:
+        duals = max(DENSE_BYTES, n * m * (itemsize + 4) // 16)
+    return duals + (2 * itemsize + 8) * (d + 1) * m + 24 * n + FIXED
 
 
 def available_bytes() -> int | None:
@@ -46,24 +53,38 @@ def _container_limit() -> int | None:
         return None
 
 
-def check_memory(X: Any, n_classes: int) -> None:
+def check_memory(X: Any, n_classes: int, sparse_duals: bool = False) -> None:
     """Raise MemoryError, with advice, if training on X cannot fit."""
     n, d = X.shape
     itemsize = X.dtype.itemsize
     free = available_bytes()
-    need = training_bytes(n, d, n_classes, itemsize)
+    need = training_bytes(n, d, n_classes, itemsize, sparse_duals)
     if free is None or need <= free:
         return
     advice = []
     if itemsize == 8:
-        half = training_bytes(n, d, n_classes, 4)
+        half = training_bytes(n, d, n_classes, 4, sparse_duals)
         advice.append(f"float32 input would need {_gib(half)}")
+    hinge = training_bytes(n, d, n_classes, itemsize, True)
+    if hinge < need:
+        advice.append(f"a hinge loss, whose duals are sparse, would need about {_gib(hinge)}")
     advice += ["fewer classes or examples", "several machines"]
+    share = "what training keeps of each" if sparse_duals else "one number per"
     raise MemoryError(
         f"training on {n} examples, {d} features and {n_classes} classes needs about "
-        f"{_gib(need)} besides the data (one number per example and class), and "
+        f"{_gib(need)} besides the data ({share} example and class), and "
         f"{_gib(free)} is free. Options: {'; '.join(advice)}."
     )
+
+
+def require(count: int, what: str) -> None:
+    """Raise MemoryError unless so many more bytes can be had for ``what``."""
+    free = available_bytes()
+    if free is not None and count > free:
+        raise MemoryError(
+            f"{what} need {_gib(count)} more, and {_gib(free)} is free. They are fewer at a larger "
+            "C; float32 input takes half the memory."
+        )
 
 
 def _gib(count: int) -> str:

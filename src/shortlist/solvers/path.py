@@ -11,6 +11,7 @@ import numpy as np
 from shortlist import losses
 from shortlist._jit import njit
 from shortlist.losses import kernels
+from shortlist.solvers.duals import open_row, readable
 from shortlist.solvers.problem import Problem
 from shortlist.solvers.rows import State
 
@@ -18,15 +19,15 @@ TRIALS = 9
 
 
 @njit
-def _conjugates(loss, duals, y, cost, factor):
-    """sum_i C_i L*(factor v_i)."""
-    v = np.empty(duals.shape[1], duals.dtype)
-    f = duals.dtype.type(factor)
+def _conjugates(loss, duals, y, cost, factor, v):
+    """sum_i C_i L*(factor v_i); ``v`` is scratch."""
+    f = v.dtype.type(factor)
     total = 0.0
-    for i in range(duals.shape[0]):
+    for i in range(cost.shape[0]):
         if cost[i] > 0.0:
+            row = open_row(duals, i, v)
             for j in range(v.shape[0]):
-                v[j] = f * duals[i, j]
+                v[j] = f * row[j]
             total += cost[i] * kernels.conjugate(loss, v, y[i])
     return total
 
@@ -39,10 +40,11 @@ def carry_over(problem: Problem, state: State, ratio: float) -> None:
         # A loss that is not convex starts from softmax, whose duals these are.
         loss = problem.loss if problem.loss.convex else losses.get("softmax")
         spec, costs = loss.spec, problem.costs
+        scratch = np.empty(problem.n_classes, state.duals.dtype)
         for trial in np.linspace(0.0, 1.0, TRIALS):
             t = ratio**-trial
             dual = -0.5 * norm * (ratio * t) ** 2 - _conjugates(
-                spec, state.duals, costs.y, costs.cost, t
+                spec, readable(state.duals), costs.y, costs.cost, t, scratch
             )
             if dual > best:
                 best, factor = dual, t

@@ -14,7 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shortlist.losses.base import Loss
-from shortlist.solvers.rows import Costs, Rows, State, chunks
+from shortlist.solvers.duals import readable, zero_duals
+from shortlist.solvers.rows import Costs, GramRows, Rows, State, chunks
 from shortlist.solvers.visit import evaluate_rows, gradient_rows
 
 _THREADS = min(4, os.cpu_count() or 1)
@@ -32,7 +33,10 @@ class Problem:
     def zero_state(self) -> State:
         """v = 0, W = 0. Zero is in the domain of every conjugate here."""
         n, m = self.rows.n, self.n_classes
-        return State(self.rows.zero_weights(m), np.zeros((n, m), self.rows.dtype), np.zeros((n, 2)))
+        # The weights of a Gram matrix are of that size anyway.
+        sparse = self.loss.sparse_duals and not isinstance(self.rows, GramRows)
+        duals = zero_duals(n, m, self.rows.dtype, sparse)
+        return State(self.rows.zero_weights(m), duals, np.zeros((n, 2)))
 
     def parts(self) -> Iterator[slice]:
         """Slices of examples whose features or scores take a few dozen megabytes."""
@@ -76,15 +80,15 @@ class Problem:
         return duals
 
 
-def _sum_over_threads(kernel: Callable[..., Any], spec: Any, *columns: NDArray) -> Any:
+def _sum_over_threads(kernel: Callable[..., Any], spec: Any, *columns: Any) -> Any:
     """The sum of kernel(spec, *columns) over a division of the rows; kernels need no GIL."""
     n = len(columns[0])
     if n < 256:
-        return np.asarray(kernel(spec, *columns))
+        return np.asarray(kernel(spec, *(readable(column) for column in columns)))
     bounds = np.linspace(0, n, _THREADS + 1).astype(int)
 
     def share(begin: int, end: int) -> Any:
-        return kernel(spec, *(column[begin:end] for column in columns))
+        return kernel(spec, *(readable(column[begin:end]) for column in columns))
 
     with ThreadPoolExecutor(max_workers=_THREADS) as pool:
         return np.sum(list(pool.map(share, bounds[:-1], bounds[1:])), axis=0)

@@ -21,6 +21,7 @@ from scipy.linalg.blas import dgemm, sgemm
 from scipy.sparse import csr_array, csr_matrix
 
 from shortlist.losses.base import Loss
+from shortlist.solvers.duals import Duals, as_array, readable, rows_at_once, writable
 from shortlist.solvers.support import visit_support_dense, visit_support_sparse
 from shortlist.solvers.threads import threads_for
 from shortlist.solvers.visit import visit_block, visit_dense, visit_sparse
@@ -40,7 +41,7 @@ class State:
     """The solver's variables: weights as above, duals v (n, m) and per-example warm starts."""
 
     weights: NDArray
-    duals: NDArray
+    duals: Duals
     starts: NDArray
 
 
@@ -65,9 +66,9 @@ class Rows(Protocol):
         self, loss: Any, order: NDArray, state: State, costs: Costs, every: int
     ) -> Iterator[float]: ...
     def support_epoch(
-        self, loss: Loss, order: NDArray, by_class: NDArray, duals: NDArray, costs: Costs
+        self, loss: Loss, order: NDArray, by_class: NDArray, duals: Duals, costs: Costs
     ) -> tuple[float, int]: ...
-    def rebuild(self, duals: NDArray, cost: NDArray) -> NDArray: ...
+    def rebuild(self, duals: Duals, cost: NDArray) -> NDArray: ...
     def products(self, g: NDArray, part: slice) -> NDArray: ...
     def squared_norm(self, weights: NDArray) -> float | None: ...
 
@@ -133,8 +134,9 @@ class DenseRows:
         self, loss: Any, order: NDArray, state: State, costs: Costs, every: int
     ) -> Iterator[float]:
         if self.block is None and state.weights.size <= SMALL and self.x.flags.c_contiguous:
-            for begin in range(0, order.size, SLICE):
-                part = order[begin : begin + SLICE]
+            size = rows_at_once(state.duals, SLICE)
+            for begin in range(0, order.size, size):
+                part = order[begin : begin + size]
                 yield visit_dense(
                     loss,
                     self.x,
@@ -144,7 +146,7 @@ class DenseRows:
                     costs.y,
                     costs.cost,
                     self.kappa,
-                    state.duals,
+                    writable(state.duals, part.size),
                     state.starts,
                     every,
                 )
@@ -176,7 +178,7 @@ class DenseRows:
                 yield estimate
 
     def support_epoch(
-        self, loss: Loss, order: NDArray, by_class: NDArray, duals: NDArray, costs: Costs
+        self, loss: Loss, order: NDArray, by_class: NDArray, duals: Duals, costs: Costs
     ) -> tuple[float, int]:
         return visit_support_dense(
             loss.spec,
@@ -187,14 +189,15 @@ class DenseRows:
             costs.y,
             costs.cost,
             self.kappa,
-            duals,
+            readable(duals),
             loss.fewest_classes,
         )
 
-    def rebuild(self, duals: NDArray, cost: NDArray) -> NDArray:
+    def rebuild(self, duals: Duals, cost: NDArray) -> NDArray:
         total = np.zeros((self.d + 1, duals.shape[1]))
         for part in chunks(self.n, max(self.d, duals.shape[1]) * 8):
-            total += self.products(duals[part] * -cost[part, None].astype(self.dtype), part)
+            shares = as_array(duals[part]) * -cost[part, None].astype(self.dtype)
+            total += self.products(shares, part)
         return total.astype(self.dtype)
 
     def products(self, g: NDArray, part: slice) -> NDArray:
@@ -233,8 +236,9 @@ class SparseRows:
         self, loss: Any, order: NDArray, state: State, costs: Costs, every: int
     ) -> Iterator[float]:
         x = self.x
-        for begin in range(0, order.size, SLICE):
-            part = order[begin : begin + SLICE]
+        size = rows_at_once(state.duals, SLICE)
+        for begin in range(0, order.size, size):
+            part = order[begin : begin + size]
             yield visit_sparse(
                 loss,
                 x.data,
@@ -246,13 +250,13 @@ class SparseRows:
                 costs.y,
                 costs.cost,
                 self.kappa,
-                state.duals,
+                writable(state.duals, part.size),
                 state.starts,
                 every,
             )
 
     def support_epoch(
-        self, loss: Loss, order: NDArray, by_class: NDArray, duals: NDArray, costs: Costs
+        self, loss: Loss, order: NDArray, by_class: NDArray, duals: Duals, costs: Costs
     ) -> tuple[float, int]:
         return visit_support_sparse(
             loss.spec,
@@ -265,14 +269,15 @@ class SparseRows:
             costs.y,
             costs.cost,
             self.kappa,
-            duals,
+            readable(duals),
             loss.fewest_classes,
         )
 
-    def rebuild(self, duals: NDArray, cost: NDArray) -> NDArray:
+    def rebuild(self, duals: Duals, cost: NDArray) -> NDArray:
         total = np.zeros((self.d + 1, duals.shape[1]))
         for part in chunks(self.n, duals.shape[1] * 8):
-            total += self.products(duals[part].astype(np.float64) * -cost[part, None], part)
+            shares = as_array(duals[part]).astype(np.float64) * -cost[part, None]
+            total += self.products(shares, part)
         return total.astype(self.dtype)
 
     def products(self, g: NDArray, part: slice) -> NDArray:
@@ -331,12 +336,12 @@ class GramRows:
             yield estimate
 
     def support_epoch(
-        self, loss: Loss, order: NDArray, by_class: NDArray, duals: NDArray, costs: Costs
+        self, loss: Loss, order: NDArray, by_class: NDArray, duals: Duals, costs: Costs
     ) -> tuple[float, int]:
         raise NotImplementedError("support visits need explicit features")
 
-    def rebuild(self, duals: NDArray, cost: NDArray) -> NDArray:
-        return (duals * -cost[:, None]).astype(self.dtype)
+    def rebuild(self, duals: Duals, cost: NDArray) -> NDArray:
+        return (as_array(duals) * -cost[:, None]).astype(self.dtype)
 
     def products(self, g: NDArray, part: slice) -> NDArray:
         raise TypeError("a Gram matrix has no explicit features to take gradients in")
@@ -364,7 +369,7 @@ def _run_block(
         costs.y,
         costs.cost,
         kappa,
-        state.duals,
+        writable(state.duals, part.size),
         state.starts,
         every,
         buffers.deltas,

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from shortlist.solvers.duals import readable
 from shortlist.solvers.result import Evaluation
 from shortlist.solvers.run import Run
 from shortlist.solvers.support import support_rows
@@ -65,7 +66,8 @@ def ascend(run: Run, random: np.random.Generator, patience: float = np.inf) -> s
 def _polish_support(run: Run, random: np.random.Generator) -> None:
     """Cheap epochs on the support until its gap is well down or a full epoch's worth is spent."""
     problem, state = run.problem, run.state
-    rows = support_rows(state.duals, problem.costs.cost)
+    scratch = np.empty(problem.n_classes, state.duals.dtype)
+    rows = support_rows(readable(state.duals), problem.costs.cost, scratch)
     by_class = np.ascontiguousarray(state.weights.T)
     whole = problem.rows.n * problem.n_classes
     spent = 0.0

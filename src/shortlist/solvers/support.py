@@ -12,36 +12,24 @@ import numpy as np
 
 from shortlist._jit import njit
 from shortlist.losses import kernels
+from shortlist.solvers.duals import gather, open_row, put
 
 
 @njit
-def support_rows(duals, cost):
-    """Indices of the examples whose dual is not zero."""
-    rows = np.empty(duals.shape[0], np.int64)
+def support_rows(duals, cost, scratch):
+    """Indices of the examples whose dual is not zero; ``scratch`` has room for one of them."""
+    rows = np.empty(cost.shape[0], np.int64)
     count = 0
-    for i in range(duals.shape[0]):
+    for i in range(cost.shape[0]):
         if cost[i] == 0.0:
             continue
-        for j in range(duals.shape[1]):
-            if duals[i, j] != 0:
+        v = open_row(duals, i, scratch)
+        for j in range(v.shape[0]):
+            if v[j] != 0:
                 rows[count] = i
                 count += 1
                 break
     return rows[:count].copy()
-
-
-@njit
-def _gather(v, y, classes):
-    """List the label and the nonzero entries; returns how many and the label's place."""
-    count = 0
-    place = 0
-    for j in range(v.shape[0]):
-        if v[j] != 0 or j == y:
-            if j == y:
-                place = count
-            classes[count] = j
-            count += 1
-    return count, place
 
 
 @njit
@@ -84,6 +72,7 @@ def visit_support_dense(loss, x, order, w, bias, y, cost, kappa, duals, least):
     are left out. Returns the sum of gap shares and the number of entries visited."""
     m, d = w.shape[0], w.shape[1] - 1
     classes = np.empty(m, np.int64)
+    slots = np.empty(m, np.int64)
     buffers = np.empty((3, m), w.dtype)
     scratch = np.empty(2 * m, w.dtype)
     start = np.zeros(2)
@@ -91,14 +80,13 @@ def visit_support_dense(loss, x, order, w, bias, y, cost, kappa, duals, least):
     total = 0.0
     entries = 0
     for i in order:
-        count, place = _gather(duals[i], y[i], classes)
+        count, place = gather(duals, i, y[i], classes, slots, buffers[1])
         if count < least:
             continue
         s, v, delta = buffers[0, :count], buffers[1, :count], buffers[2, :count]
         row = x[i]
         for a in range(count):
             s[a] = _dot(w[classes[a]], row) + constant * w[classes[a], d]
-            v[a] = duals[i, classes[a]]
         work = scratch[: 2 * count].reshape((2, count))
         total += _step(loss, s, place, cost[i], kappa[i], v, delta, start, work)
         entries += count
@@ -106,7 +94,7 @@ def visit_support_dense(loss, x, order, w, bias, y, cost, kappa, duals, least):
             change = delta[a]
             if change != 0:
                 j = classes[a]
-                duals[i, j] = v[a]
+                put(duals, i, slots[a], v[a])
                 for c in range(d):
                     w[j, c] += change * row[c]
                 w[j, d] += change * constant
@@ -120,6 +108,7 @@ def visit_support_sparse(
     """The same over CSR rows."""
     m, d = w.shape[0], w.shape[1] - 1
     classes = np.empty(m, np.int64)
+    slots = np.empty(m, np.int64)
     buffers = np.empty((3, m), w.dtype)
     scratch = np.empty(2 * m, w.dtype)
     start = np.zeros(2)
@@ -127,7 +116,7 @@ def visit_support_sparse(
     total = 0.0
     entries = 0
     for i in order:
-        count, place = _gather(duals[i], y[i], classes)
+        count, place = gather(duals, i, y[i], classes, slots, buffers[1])
         if count < least:
             continue
         s, v, delta = buffers[0, :count], buffers[1, :count], buffers[2, :count]
@@ -135,7 +124,6 @@ def visit_support_sparse(
         where = columns[pointers[i] : pointers[i + 1]]
         for a in range(count):
             s[a] = _dot_sparse(w[classes[a]], x, where) + constant * w[classes[a], d]
-            v[a] = duals[i, classes[a]]
         work = scratch[: 2 * count].reshape((2, count))
         total += _step(loss, s, place, cost[i], kappa[i], v, delta, start, work)
         entries += count
@@ -143,7 +131,7 @@ def visit_support_sparse(
             change = delta[a]
             if change != 0:
                 j = classes[a]
-                duals[i, j] = v[a]
+                put(duals, i, slots[a], v[a])
                 for t in range(x.shape[0]):
                     w[j, where[t]] += change * x[t]
                 w[j, d] += change * constant

@@ -13,6 +13,7 @@ import numpy as np
 
 from shortlist._jit import njit
 from shortlist.losses import kernels
+from shortlist.solvers.duals import close_row, open_row
 
 
 @njit
@@ -72,14 +73,17 @@ def visit_block(
     those before it. Leaves the changes in ``deltas``; returns the sampled sum of gap shares.
     """
     few = nonzeros.shape[1]
+    scratch = np.empty(scores.shape[1], scores.dtype)
     total = 0.0
     for b in range(order.shape[0]):
         i = order[b]
         s = scores[b]
         _add_earlier(s, gram[b], deltas, b, nonzeros, counts)
+        v = open_row(duals, i, scratch)
         total += _visit(
-            loss, s, y[i], cost[i], kappa[i], duals[i], starts[i], b % every == 0, deltas[b], work
+            loss, s, y[i], cost[i], kappa[i], v, starts[i], b % every == 0, deltas[b], work
         )
+        close_row(duals, i, y[i], v)
         # List the nonzero changes while they are few: hinge losses touch a handful of classes.
         count = 0
         for j in range(s.shape[0]):
@@ -101,6 +105,7 @@ def visit_dense(loss, x, order, w, bias, y, cost, kappa, duals, starts, every):
     m = w.shape[1]
     s = np.empty(m, w.dtype)
     delta = np.empty(m, w.dtype)
+    scratch = np.empty(m, w.dtype)
     work = np.empty((2, m), w.dtype)
     constant = w.dtype.type(bias)
     total = 0.0
@@ -118,9 +123,11 @@ def visit_dense(loss, x, order, w, bias, y, cost, kappa, duals, starts, every):
             for j in range(m):
                 s[j] += row[c] * w[c, j]
             c += 1
+        v = open_row(duals, i, scratch)
         total += _visit(
-            loss, s, y[i], cost[i], kappa[i], duals[i], starts[i], visit % every == 0, delta, work
+            loss, s, y[i], cost[i], kappa[i], v, starts[i], visit % every == 0, delta, work
         )
+        close_row(duals, i, y[i], v)
         changed = False
         for j in range(m):
             changed |= delta[j] != 0
@@ -144,6 +151,7 @@ def visit_sparse(
     m = w.shape[1]
     s = np.empty(m, w.dtype)
     delta = np.empty(m, w.dtype)
+    scratch = np.empty(m, w.dtype)
     work = np.empty((2, m), w.dtype)
     constant = w.dtype.type(bias)
     total = 0.0
@@ -155,9 +163,11 @@ def visit_sparse(
             c = columns[t]
             for j in range(m):
                 s[j] += x * w[c, j]
+        v = open_row(duals, i, scratch)
         total += _visit(
-            loss, s, y[i], cost[i], kappa[i], duals[i], starts[i], visit % every == 0, delta, work
+            loss, s, y[i], cost[i], kappa[i], v, starts[i], visit % every == 0, delta, work
         )
+        close_row(duals, i, y[i], v)
         changed = False
         for j in range(m):
             changed |= delta[j] != 0
@@ -179,6 +189,7 @@ def evaluate_rows(loss, scores, y, cost, duals):
     m = scores.shape[1]
     work = np.empty((2, m), scores.dtype)
     gradient = np.empty(m, scores.dtype)
+    scratch = np.empty(m, scores.dtype)
     losses = 0.0
     conjugates = 0.0
     products = 0.0
@@ -186,10 +197,11 @@ def evaluate_rows(loss, scores, y, cost, duals):
         if cost[i] == 0.0:
             continue
         losses += cost[i] * kernels.value_gradient(loss, scores[i], y[i], gradient, work)
-        conjugates += cost[i] * kernels.conjugate(loss, duals[i], y[i])
+        v = open_row(duals, i, scratch)
+        conjugates += cost[i] * kernels.conjugate(loss, v, y[i])
         product = 0.0
         for j in range(m):
-            product += np.float64(scores[i, j]) * np.float64(duals[i, j])
+            product += np.float64(scores[i, j]) * np.float64(v[j])
         products += cost[i] * product
     return losses, conjugates, products
 

@@ -1,0 +1,284 @@
+"""How duals are stored: an (n, m) array, or only the entries that are not zero.
+
+Hinge losses keep a few of an example's m duals apart from zero: some 2 % of them on embeddings of
+150 classes, from the first epoch on, and half of them under very strong regularisation. Where the
+array would be large, :class:`SparseDuals` holds a list of entries for each example, in one pool.
+
+Kernels see either through four functions, chosen by type when they compile:
+
+    open_row(duals, i, scratch)         the example's m duals: a view, or written to ``scratch``
+    close_row(duals, i, y, v)           puts back what open_row gave, after changes
+    gather(duals, i, y, classes, slots, v)   lists the right label and the nonzero entries
+    put(duals, i, slot, value)          changes an entry that gather listed
+"""
+
+from typing import Any, NamedTuple
+
+import numba
+import numpy as np
+from numpy.typing import NDArray
+
+from shortlist._jit import njit, overloaded
+from shortlist.solvers import memory
+
+# Entries a kernel may be given at once to fill, however full they turn out to be.
+_SPARE = 1 << 22
+
+
+class Pool(NamedTuple):
+    """SparseDuals as kernels see them.
+
+    Example i has the entries ``begin[i]`` to ``begin[i] + counts[i]`` and room for ``room[i]``.
+    ``used`` holds two numbers: how much of the pool is given out, and how much of that was given
+    up again.
+    """
+
+    values: NDArray
+    columns: NDArray
+    begin: NDArray
+    counts: NDArray
+    room: NDArray
+    used: NDArray
+
+
+class SparseDuals:
+    """Duals of n examples and m classes, all zero at first, held as lists of entries."""
+
+    def __init__(self, n: int, m: int, dtype: Any) -> None:
+        self.shape = (n, m)
+        self.dtype = np.dtype(dtype)
+        index = np.uint16 if m <= 1 << 16 else np.int32
+        self._pool = Pool(
+            np.empty(0, self.dtype),
+            np.empty(0, index),
+            np.zeros(n, np.int64),
+            np.zeros(n, np.int32),
+            np.zeros(n, np.int32),
+            np.zeros(2, np.int64),
+        )
+
+    @property
+    def kernel_view(self) -> Pool:
+        return self._pool
+
+    @property
+    def nbytes(self) -> int:
+        return sum(part.nbytes for part in self._pool)
+
+    def reserve(self, rows: int) -> None:
+        """Make room for so many examples to be changed in every entry."""
+        pool = self._pool
+        need = rows * _roomy(self.shape[1])
+        if pool.used[0] + need <= pool.values.size:
+            return
+        if pool.used[1] > pool.used[0] // 4:
+            order = np.argsort(pool.begin, kind="stable")
+            _compact(pool, order)
+        if pool.used[0] + need > pool.values.size:
+            size = int(max(pool.used[0] + need, 1.25 * pool.used[0]))
+            entry = pool.values.itemsize + pool.columns.itemsize
+            memory.require((size - pool.values.size) * entry, "the nonzero duals")
+            # The system moves large arrays without a copy; nothing else looks at them now.
+            pool.values.resize(size, refcheck=False)
+            pool.columns.resize(size, refcheck=False)
+
+    def toarray(self) -> NDArray:
+        """The (n, m) array."""
+        dense = np.empty(self.shape, self.dtype)
+        _expand(self._pool, dense)
+        return dense
+
+    def __getitem__(self, part: slice) -> "SparseDuals":
+        """Some of the examples, to be read only."""
+        piece = object.__new__(SparseDuals)
+        pool = self._pool
+        piece._pool = pool._replace(
+            begin=pool.begin[part], counts=pool.counts[part], room=pool.room[part]
+        )
+        piece.shape = (piece._pool.begin.size, self.shape[1])
+        piece.dtype = self.dtype
+        return piece
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def __imul__(self, factor: float) -> "SparseDuals":
+        self._pool.values[: self._pool.used[0]] *= self.dtype.type(factor)
+        return self
+
+
+Duals = NDArray | SparseDuals
+
+
+def zero_duals(n: int, m: int, dtype: Any, sparse: bool) -> Duals:
+    """Zeros, in the smaller of the two ways if ``sparse`` says that most of them will stay."""
+    if sparse and n * m * np.dtype(dtype).itemsize > memory.DENSE_BYTES:
+        return SparseDuals(n, m, dtype)
+    return np.zeros((n, m), dtype)
+
+
+def as_array(duals: Duals) -> NDArray:
+    return duals.toarray() if isinstance(duals, SparseDuals) else duals
+
+
+def readable(duals: Any) -> Any:
+    """What kernels that only read take."""
+    return duals.kernel_view if isinstance(duals, SparseDuals) else duals
+
+
+def writable(duals: Duals, rows: int) -> Any:
+    """What kernels that change at most ``rows`` examples take."""
+    if isinstance(duals, SparseDuals):
+        duals.reserve(rows)
+    return readable(duals)
+
+
+def rows_at_once(duals: Duals, most: int) -> int:
+    """How many examples to hand to a kernel at once, at most ``most``."""
+    if isinstance(duals, SparseDuals):
+        return max(1, min(most, _SPARE // duals.shape[1]))
+    return most
+
+
+@njit
+def _is_right(y, j):
+    return j == y
+
+
+@njit
+def _roomy(count):
+    # Room to grow by a quarter before an example moves to another place in the pool.
+    return count + (count >> 2) + 1
+
+
+@njit
+def _open_dense(duals, i, scratch):
+    return duals[i]
+
+
+@njit
+def _open_sparse(duals, i, scratch):
+    scratch[:] = 0
+    begin = duals.begin[i]
+    for t in range(begin, begin + duals.counts[i]):
+        scratch[duals.columns[t]] = duals.values[t]
+    return scratch
+
+
+@njit
+def _close_dense(duals, i, y, v):
+    pass
+
+
+@njit
+def _close_sparse(duals, i, y, v):
+    count = 0
+    for j in range(v.shape[0]):
+        count += v[j] != 0
+    if count == 0:
+        duals.counts[i] = 0
+        return
+    # The right label is kept even at zero: support visits may change it.
+    for j in range(v.shape[0]):
+        count += (v[j] == 0) and _is_right(y, j)
+    if count > duals.room[i]:
+        duals.used[1] += duals.room[i]
+        duals.begin[i] = duals.used[0]
+        duals.room[i] = _roomy(count)
+        duals.used[0] += duals.room[i]
+    t = duals.begin[i]
+    duals.counts[i] = count
+    for j in range(v.shape[0]):
+        if v[j] != 0 or _is_right(y, j):
+            duals.values[t] = v[j]
+            duals.columns[t] = j
+            t += 1
+
+
+@njit
+def _gather_dense(duals, i, y, classes, slots, v):
+    count = 0
+    place = 0
+    for j in range(duals.shape[1]):
+        if duals[i, j] != 0 or _is_right(y, j):
+            if _is_right(y, j):
+                place = count
+            classes[count] = j
+            slots[count] = j
+            v[count] = duals[i, j]
+            count += 1
+    return count, place
+
+
+@njit
+def _gather_sparse(duals, i, y, classes, slots, v):
+    count = 0
+    place = 0
+    begin = duals.begin[i]
+    for slot in range(duals.counts[i]):
+        j = np.int64(duals.columns[begin + slot])
+        if duals.values[begin + slot] != 0 or _is_right(y, j):
+            if _is_right(y, j):
+                place = count
+            classes[count] = j
+            slots[count] = slot
+            v[count] = duals.values[begin + slot]
+            count += 1
+    return count, place
+
+
+@njit
+def _put_dense(duals, i, slot, value):
+    duals[i, slot] = value
+
+
+@njit
+def _put_sparse(duals, i, slot, value):
+    duals.values[duals.begin[i] + slot] = value
+
+
+def _is_array(duals: Any) -> bool:
+    return isinstance(duals, numba.types.Array)
+
+
+@overloaded
+def open_row(duals, i, scratch):
+    return _open_dense if _is_array(duals) else _open_sparse
+
+
+@overloaded
+def close_row(duals, i, y, v):
+    return _close_dense if _is_array(duals) else _close_sparse
+
+
+@overloaded
+def gather(duals, i, y, classes, slots, v):
+    return _gather_dense if _is_array(duals) else _gather_sparse
+
+
+@overloaded
+def put(duals, i, slot, value):
+    return _put_dense if _is_array(duals) else _put_sparse
+
+
+@njit
+def _expand(pool, dense):
+    for i in range(dense.shape[0]):
+        _open_sparse(pool, i, dense[i])
+
+
+@njit
+def _compact(pool, order):
+    """Move all lists together, towards the front, in the order they lie in."""
+    front = 0
+    for i in order:
+        begin = pool.begin[i]
+        count = pool.counts[i]
+        for t in range(count):
+            pool.values[front + t] = pool.values[begin + t]
+            pool.columns[front + t] = pool.columns[begin + t]
+        pool.begin[i] = front
+        pool.room[i] = count
+        front += count
+    pool.used[0] = front
+    pool.used[1] = 0
