@@ -11,7 +11,7 @@ from sklearn.exceptions import ConvergenceWarning
 from shortlist import TopKClassifier
 from tests.estimators.objectives import NAMES, named_data, objective
 
-CS = [1e-3, 0.03, 1.0, 30.0]
+CS = [1e-3, 0.03, 1.0, 10.0]
 
 
 @pytest.fixture(scope="module")
@@ -62,7 +62,7 @@ def test_any_order_and_repetitions(data):
     X, y = data
     template = TopKClassifier(random_state=0)
     ordered = dict(zip(CS, template.fit_path(X, y, CS), strict=True))
-    wanted = [1.0, 1e-3, 30.0, 1.0, 0.03, 1e-3]
+    wanted = [1.0, 1e-3, 10.0, 1.0, 0.03, 1e-3]
     for given in (wanted, tuple(wanted), np.array(wanted), iter(wanted), pandas.Series(wanted)):
         models = template.fit_path(X, y, given)
         assert [model.C for model in models] == wanted

@@ -1,10 +1,12 @@
 """Warm starts: at once on the same problem, safe on any other."""
 
+import joblib
 import numpy as np
 import pytest
 from scipy.sparse import csr_array
 
 from shortlist import TopKClassifier
+from shortlist.solvers import memory
 from tests.estimators.objectives import NAMES, named_data
 
 LOSSES = [
@@ -110,6 +112,20 @@ def test_after_an_interrupt_training_goes_on(data):
     model.fit(X, y)
     assert model.result_.status == "converged"
     assert model.result_.history[0].gap <= gap * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("lists", [False, True])
+def test_a_model_mapped_from_a_file_starts_anew(lists, data, tmp_path, monkeypatch):
+    """As joblib hands large models to its workers: their duals cannot be written to."""
+    if lists:
+        monkeypatch.setattr(memory, "DENSE_BYTES", 0)  # keep even a few duals as lists
+    X, y = data
+    model = TopKClassifier("hinge", warm_start=True, random_state=0).fit(X, y)
+    joblib.dump(model, tmp_path / "model")
+    back = joblib.load(tmp_path / "model", mmap_mode="r")
+    np.testing.assert_array_equal(back.predict(X), model.predict(X))
+    assert back.set_params(C=2.0).fit(X, y).result_.status == "converged"
+    assert back.fit(X, y).result_.epochs == 0  # and goes on from there
 
 
 def test_a_model_kept_from_an_earlier_fit_does_not_change(data):

@@ -228,6 +228,9 @@ class TopKClassifier(CallbackSupportMixin, ShortlistClassifier):
             return None
         if not np.array_equal(self._trained_labels, problem.costs.y):
             return None  # the duals belong to other labels and need not be feasible
+        stored = getattr(state.duals, "kernel_view", [state.duals])
+        if not all(part.flags.writeable for part in [*stored, state.starts]):
+            return None  # mapped from a file, and not for writing
         state.weights = problem.rows.rebuild(state.duals, problem.costs.cost)
         return state
 
