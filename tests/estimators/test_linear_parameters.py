@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from scipy.sparse import csr_array
 
 from shortlist import TopKClassifier
 from tests.estimators.objectives import named_data
@@ -39,6 +40,7 @@ def data():
         ({"max_epochs": True}, ValueError, "max_epochs must be an integer"),
         ({"intercept_scaling": 0}, ValueError, "intercept_scaling must be a positive finite"),
         ({"intercept_scaling": -2}, ValueError, "intercept_scaling must be a positive finite"),
+        ({"intercept_scaling": 1e200}, ValueError, "too large to be squared; got 1e.200"),
         ({"class_weight": "even"}, ValueError, "class_weight"),
         ({"class_weight": {"ant": -1.0}}, ValueError, "zero or larger; got -1.0 for 'ant'"),
         ({"class_weight": {"ant": np.nan}}, ValueError, "finite numbers.*got nan for 'ant'"),
@@ -100,6 +102,35 @@ def test_a_parameter_that_is_not_used_is_not_checked(data):
 def test_bad_data_is_said_to_be_so(spoil, match, data):
     with pytest.raises((ValueError, TypeError), match=match):
         TopKClassifier().fit(*spoil(*data))
+
+
+def test_weights_of_absent_classes_are_ignored(data):
+    """As when a fold of cross-validation lacks a class."""
+    X, y = data
+    weights = {"ant": 1.0, "bee": 2.0, "cat": 3.0, "dog": 4.0}
+    few = np.isin(y, ["ant", "bee"])
+    model = TopKClassifier(class_weight=weights, random_state=0).fit(X[few], y[few])
+    alike = TopKClassifier(class_weight={"bee": 2.0}, random_state=0).fit(X[few], y[few])
+    np.testing.assert_array_equal(model.coef_, alike.coef_)
+
+
+@pytest.mark.parametrize("kind", [np.asarray, csr_array])
+@pytest.mark.parametrize(
+    ("scale", "dtype", "C"),
+    [
+        (1e160, np.float64, 1.0),
+        (1e20, np.float32, 1.0),
+        (1.0, np.float32, 1e50),
+        (1e10, "f4", 1e30),
+    ],
+)
+def test_numbers_that_overflow_are_refused(scale, dtype, C, kind, data):
+    X, y = data
+    X = kind((X * scale).astype(dtype))
+    with pytest.raises(ValueError, match="cannot hold; scale the features, lower C or use float64"):
+        TopKClassifier(C=C).fit(X, y)
+    with pytest.raises(ValueError, match="cannot hold"):
+        TopKClassifier().fit_path(X, y, [1e-3, C])
 
 
 @pytest.mark.parametrize(

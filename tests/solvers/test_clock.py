@@ -7,7 +7,9 @@ import numba
 import pytest
 from numba.core import event
 
+from shortlist import TopKClassifier
 from shortlist.solvers.clock import CompileTimer, working_time
+from tests.solvers.problems import make_data
 
 NAP = 0.05
 
@@ -64,6 +66,17 @@ def test_a_failure_to_compile_ends_it_too():
         spent = timer.seconds
         time.sleep(NAP)
         assert timer.seconds == spent
+
+
+def test_the_seconds_of_training_leave_it_out():
+    X, y = make_data()
+    TopKClassifier().fit(X, y)  # whatever there is to compile or to load is by now
+    begun = time.perf_counter()
+    model = TopKClassifier(tol=1e-6).fit(X, y, callback=lambda _: compile_for(NAP))
+    whole = time.perf_counter() - begun
+    assert whole > model.result_.epochs * NAP
+    assert 0 < model.result_.seconds < whole - model.result_.epochs * NAP
+    assert model.result_.history[-1].seconds <= model.result_.seconds
 
 
 def test_threads_that_compile_at_once_count_once():

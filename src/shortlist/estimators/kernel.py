@@ -23,6 +23,7 @@ from shortlist.estimators.paths import check_path, copy_fitted, follow_path
 from shortlist.estimators.shortlists import ShortlistClassifier
 from shortlist.estimators.training import (
     check_parameters,
+    check_scale,
     encode_labels,
     example_weights,
     loss_of,
@@ -246,6 +247,7 @@ class KernelTopKClassifier(CallbackSupportMixin, ShortlistClassifier):
         bias = float(self.intercept_scaling) if self.fit_intercept else 0.0
         rows = GramRows(matrix, diagonal, dtype, bias)
         costs = make_costs(codes, weights, float(self.C))
+        check_scale(rows, costs)
         self.classes_ = classes  # only now: a refused fit leaves an earlier model as it was
         return Problem(rows, costs, len(classes), loss), examples
 

@@ -16,6 +16,7 @@ from shortlist.estimators.paths import check_path, copy_fitted, follow_path
 from shortlist.estimators.shortlists import ShortlistClassifier
 from shortlist.estimators.training import (
     check_parameters,
+    check_scale,
     encode_labels,
     example_weights,
     loss_of,
@@ -215,6 +216,7 @@ class TopKClassifier(CallbackSupportMixin, ShortlistClassifier):
         check_memory(X, len(classes), loss.sparse_duals)
         costs = make_costs(codes, weights, float(self.C))
         rows = make_rows(X, self.intercept_scaling if self.fit_intercept else 0.0)
+        check_scale(rows, costs)
         self.classes_ = classes  # only now: a refused fit leaves an earlier model as it was
         return Problem(rows, costs, len(classes), loss)
 

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from shortlist.estimators.training import make_costs
+from shortlist.estimators.training import check_scale, make_costs
 from shortlist.solvers.path import carry_over
 from shortlist.solvers.problem import Problem
 from shortlist.solvers.rows import State
@@ -43,6 +43,7 @@ def follow_path(
     The costs of ``problem`` are those at C = 1. After an interrupt only the models reached so far
     are returned.
     """
+    check_scale(problem.rows, make_costs(problem.costs.y, problem.costs.cost, max(Cs)))
     models: dict[float, Model] = {}
     state: State | None = None
     last = 1.0

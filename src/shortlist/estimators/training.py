@@ -26,6 +26,9 @@ def check_parameters(estimator: Any) -> None:
         real = isinstance(value, Real) and not isinstance(value, bool)
         if not real or not 0 < float(value) < math.inf:
             raise ValueError(f"{name} must be a positive finite number; got {value!r}")
+    scaling = estimator.intercept_scaling
+    if estimator.fit_intercept and math.isinf(float(scaling) * float(scaling)):
+        raise ValueError(f"intercept_scaling is too large to be squared; got {scaling!r}")
     epochs = estimator.max_epochs
     if not isinstance(epochs, Integral) or isinstance(epochs, bool) or epochs < 1:
         raise ValueError(f"max_epochs must be an integer, 1 or larger; got {epochs!r}")
@@ -76,13 +79,14 @@ def example_weights(
 
 def _check_class_weights(class_weight: Mapping[Any, Any], classes: NDArray) -> None:
     known = set(classes.tolist())
+    all_named = known <= set(class_weight)  # then more names are of classes that are absent here
     for name, weight in class_weight.items():
         if not isinstance(weight, Real) or not 0 <= float(weight) < math.inf:
             raise ValueError(
                 f"weights in class_weight must be finite numbers, zero or larger; got {weight!r} "
                 f"for {name!r}"
             )
-        if name not in known:
+        if name not in known and not all_named:
             raise ValueError(f"class_weight names {name!r}, which is not among the labels")
 
 
@@ -98,7 +102,8 @@ def make_rows(X: Any, bias: float) -> Rows:
         if not X.has_canonical_format:
             X = X.copy()
             X.sum_duplicates()
-        return SparseRows(X, bias)
+        with np.errstate(over="ignore"):  # check_scale looks at the norms
+            return SparseRows(X, bias)
     view = np.asarray(X).view()
     view.flags.writeable = False  # kernels compile once for read-only and ordinary input alike
     return DenseRows(view, bias)
@@ -110,6 +115,17 @@ def make_costs(codes: NDArray, weights: NDArray, C: float) -> Costs:
     if not np.isfinite(cost).all():
         raise ValueError("C times the sample weights overflows; use smaller ones")
     return Costs(codes, cost)
+
+
+def check_scale(rows: Rows, costs: Costs) -> None:
+    """Raise ValueError if a step of training would overflow the precision of the data."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        largest = max(float(rows.kappa.max()), float((costs.cost * rows.kappa).max()))
+    if not largest < float(np.finfo(rows.dtype).max):
+        raise ValueError(
+            f"the squared norm of an example, or C times it, is {largest:.1e}, which {rows.dtype} "
+            "cannot hold; scale the features, lower C or use float64"
+        )
 
 
 def seed_of(random_state: Any) -> int:
