@@ -98,6 +98,18 @@ def test_any_change_leads_to_the_optimum_of_the_new_problem(change, loss, data):
     assert model.coef_.shape == cold.coef_.shape
 
 
+@pytest.mark.parametrize("params", LOSSES, ids=str)
+def test_duals_of_other_labels_certify_nothing(params, data):
+    """They are not feasible: a gap computed from them could be anything, even negative."""
+    X, y = data
+    shuffled = y[::-1]  # labels that are harder to learn, so that their duals promise more
+    model = TopKClassifier(**params, tol=1e-6, warm_start=True, random_state=0).fit(X, shuffled)
+    model.set_params(tol=0.5).fit(X, y)
+    optimum = TopKClassifier(**params, tol=1e-6, random_state=0).fit(X, y).result_.primal
+    assert all(entry.dual <= optimum for entry in model.result_.history)
+    assert model.result_.primal * 0.5 <= optimum
+
+
 def test_after_an_interrupt_training_goes_on(data):
     X, y = data
 
