@@ -147,6 +147,26 @@ def test_an_interrupt_keeps_what_is_there(data, monkeypatch):
     assert models[-1].predict(data[0]).shape == (60,)
 
 
+def test_an_interrupt_between_two_fits_keeps_what_is_there(data):
+    def interrupt(model):
+        if model.C >= CS[1]:
+            raise KeyboardInterrupt
+
+    models = TopKClassifier(random_state=0).fit_path(*data, CS[::-1], callback=interrupt)
+    assert [model.C for model in models] == [CS[1], CS[0]]
+
+
+def test_an_interrupt_before_there_is_a_model_is_the_users(data, monkeypatch):
+    from shortlist.estimators import linear
+
+    def interrupted(problem, **options):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(linear, "train", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        TopKClassifier().fit_path(*data, CS)
+
+
 def test_each_C_that_does_not_converge_is_told(data):
     template = TopKClassifier(tol=1e-12, max_epochs=2, random_state=0)
     with warnings.catch_warnings(record=True) as told:

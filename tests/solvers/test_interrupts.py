@@ -1,12 +1,13 @@
 """A signal may come anywhere: weights, duals and the record agree again afterwards."""
 
 import operator
+import sys
 
 import numpy as np
 import pytest
 
 from shortlist.solvers import rows
-from shortlist.solvers.duals import as_array
+from shortlist.solvers.duals import SparseDuals, as_array
 from shortlist.solvers.train import train
 from tests.instances import Instance, by_id
 from tests.solvers.problems import (
@@ -74,3 +75,42 @@ def test_a_signal_between_duals_and_weights(place, call, before, row, monkeypatc
     again = train(problem, tol=1e-4, max_epochs=5000, seed=1, state=solution.state)
     assert again.result.status == "converged"
     np.testing.assert_allclose(again.result.history[0].dual, result.dual, rtol=1e-12, atol=1e-12)
+
+
+def interrupted_at(line, function, *args):
+    """Call the function; Ctrl-C comes as its n-th line begins. Whether there was such a line."""
+    lines = 0
+
+    def trace(frame, what, _):
+        nonlocal lines
+        if frame.f_code is not function.__code__:
+            return None
+        lines += what == "line"
+        if lines == line:
+            raise KeyboardInterrupt
+        return trace
+
+    sys.settrace(trace)
+    try:
+        function(*args)
+    except KeyboardInterrupt:
+        return True
+    finally:
+        sys.settrace(None)
+    return False
+
+
+def test_a_signal_while_the_room_for_duals_grows():
+    """Values and columns grow one after the other; a kernel must find room in both or none."""
+    line = 1
+    while True:
+        duals = SparseDuals(10, 4, np.float64)
+        duals.reserve(2)
+        came = interrupted_at(line, SparseDuals.reserve, duals, 10)
+        duals.reserve(10)
+        pool = duals.kernel_view
+        assert pool.values.size == pool.columns.size, f"line {line}"
+        if not came:
+            break
+        line += 1
+    assert line > 5

@@ -47,17 +47,21 @@ def follow_path(
     models: dict[float, Model] = {}
     state: State | None = None
     last = 1.0
-    for C in sorted(set(Cs)):
-        step = replace(problem, costs=make_costs(problem.costs.y, problem.costs.cost, C))
-        if state is not None:
-            carry_over(step, state, C / last)
-        solution = train(step, C, state)
-        state, last = solution.state, C
-        models[C] = model_of(C, solution)
-        if callback is not None:
-            callback(models[C])
-        if solution.result.status == "interrupted":
-            break
+    try:
+        for C in sorted(set(Cs)):
+            step = replace(problem, costs=make_costs(problem.costs.y, problem.costs.cost, C))
+            if state is not None:
+                carry_over(step, state, C / last)
+            solution = train(step, C, state)
+            state, last = solution.state, C
+            models[C] = model_of(C, solution)
+            if callback is not None:
+                callback(models[C])
+            if solution.result.status == "interrupted":
+                break
+    except KeyboardInterrupt:  # between two fits; within one, training ends by itself
+        if not models:
+            raise
     returned: set[float] = set()
     answer = []
     for C in Cs:
