@@ -148,8 +148,11 @@ def test_an_interrupt_keeps_what_is_there(data, monkeypatch):
 
 
 def test_an_interrupt_between_two_fits_keeps_what_is_there(data):
+    seen = []
+
     def interrupt(model):
-        if model.C > CS[0]:
+        seen.append(model)
+        if len(seen) == 2:
             raise KeyboardInterrupt
 
     models = TopKClassifier(random_state=0).fit_path(*data, CS[::-1], callback=interrupt)
