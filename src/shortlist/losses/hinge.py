@@ -149,9 +149,20 @@ def _conjugate(loss, v, y):
 
 
 @njit
+def _step_of_two(loss, q, y, eta, v):
+    """The dual step with one wrong label, where x is a number: visits on the support ask often."""
+    margin = 1.0 + (np.float64(q[1 - y]) - np.float64(q[y]))
+    x = v.dtype.type(min(max(margin / (2.0 * eta + loss.gamma), 0.0), 1.0 / loss.k))
+    v[1 - y] = x
+    v[y] = -x
+
+
+@njit
 def _dual_step_beta(loss, q, y, eta, start, v, work):
     if eta + loss.gamma < _FLAT:
         _subgradient(loss.k, False, q, y, v, work)
+    elif q.shape[0] == 2:
+        _step_of_two(loss, q, y, eta, v)
     else:
         _project(loss, q, y, eta, start, v, work)
 

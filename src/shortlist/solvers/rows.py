@@ -67,7 +67,7 @@ class Rows(Protocol):
     ) -> Iterator[float]: ...
     def support_epoch(
         self, loss: Loss, order: NDArray, by_class: NDArray, duals: Duals, costs: Costs
-    ) -> tuple[float, int]: ...
+    ) -> tuple[float, int, int]: ...
     def rebuild(self, duals: Duals, cost: NDArray) -> NDArray: ...
     def products(self, g: NDArray, part: slice) -> NDArray: ...
     def squared_norm(self, weights: NDArray) -> float | None: ...
@@ -179,7 +179,7 @@ class DenseRows:
 
     def support_epoch(
         self, loss: Loss, order: NDArray, by_class: NDArray, duals: Duals, costs: Costs
-    ) -> tuple[float, int]:
+    ) -> tuple[float, int, int]:
         return visit_support_dense(
             loss.spec,
             self.x,
@@ -257,7 +257,7 @@ class SparseRows:
 
     def support_epoch(
         self, loss: Loss, order: NDArray, by_class: NDArray, duals: Duals, costs: Costs
-    ) -> tuple[float, int]:
+    ) -> tuple[float, int, int]:
         return visit_support_sparse(
             loss.spec,
             self.x.data,
@@ -337,7 +337,7 @@ class GramRows:
 
     def support_epoch(
         self, loss: Loss, order: NDArray, by_class: NDArray, duals: Duals, costs: Costs
-    ) -> tuple[float, int]:
+    ) -> tuple[float, int, int]:
         raise NotImplementedError("support visits need explicit features")
 
     def rebuild(self, duals: Duals, cost: NDArray) -> NDArray:

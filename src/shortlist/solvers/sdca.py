@@ -13,7 +13,9 @@ FIRST_TRUST = 0.5
 # it, so the sample must not be small; asking costs up to as much as the visit itself.
 ASK_EVERY = 8
 # Support epochs end when the gap on the support is this share of what they found.
-SUPPORT_GAIN = 0.1
+SUPPORT_GAIN = 0.03
+# ... or when they have cost so many full epochs.
+SUPPORT_BUDGET = 4.0
 # Below so many units in the last place of the primal, the gap is rounding.
 RESOLUTION = 8
 
@@ -72,9 +74,10 @@ def _polish_support(run: Run, random: np.random.Generator) -> None:
     whole = problem.rows.n * problem.n_classes
     spent = 0.0
     first = None
-    while spent < 1.0 and rows.size:
-        gap, entries = problem.rows.support_epoch(
-            problem.loss, random.permutation(rows), by_class, state.duals, problem.costs
+    while spent < SUPPORT_BUDGET and rows.size:
+        rows = random.permutation(rows)
+        gap, entries, moved = problem.rows.support_epoch(
+            problem.loss, rows, by_class, state.duals, problem.costs
         )
         if not entries:
             break
@@ -83,6 +86,8 @@ def _polish_support(run: Run, random: np.random.Generator) -> None:
         first = gap if first is None else first
         if gap <= SUPPORT_GAIN * first:
             break
+        # Who stayed where it was, at a bound as a rule, is likely to stay: the next full epoch asks.
+        rows = rows[:moved]
     state.weights = np.ascontiguousarray(by_class.T)
 
 

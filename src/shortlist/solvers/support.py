@@ -14,6 +14,9 @@ from shortlist._jit import njit
 from shortlist.losses import kernels
 from shortlist.solvers.duals import gather, open_row, put
 
+# Asking for an example's share of the gap costs more than its visit: a sample will do.
+ASK_EVERY = 8
+
 
 @njit
 def support_rows(duals, cost, scratch):
@@ -33,11 +36,14 @@ def support_rows(duals, cost, scratch):
 
 
 @njit
-def _step(loss, s, place, cost, kappa, v, delta, start, work):
+def _step(loss, s, place, cost, kappa, v, delta, start, work, measure):
     """The restricted visit; returns the example's share of the restricted gap before it."""
-    share = kernels.value_gradient(loss, s, place, delta, work) + kernels.conjugate(loss, v, place)
-    for a in range(s.shape[0]):
-        share -= np.float64(s[a]) * np.float64(v[a])
+    share = 0.0
+    if measure:
+        share = kernels.value_gradient(loss, s, place, delta, work)
+        share += kernels.conjugate(loss, v, place)
+        for a in range(s.shape[0]):
+            share -= np.float64(s[a]) * np.float64(v[a])
     eta = s.dtype.type(cost * kappa)
     for a in range(s.shape[0]):
         s[a] += eta * v[a]
@@ -69,7 +75,8 @@ def _dot_sparse(a, values, columns):
 @njit
 def visit_support_dense(loss, x, order, w, bias, y, cost, kappa, duals, least):
     """Visit the examples ``order`` on their support; examples with fewer classes than ``least``
-    are left out. Returns the sum of gap shares and the number of entries visited."""
+    are left out. Returns an estimate of the sum of gap shares, the number of entries visited and how many
+    examples changed; these are put first in ``order``."""
     m, d = w.shape[0], w.shape[1] - 1
     classes = np.empty(m, np.int64)
     slots = np.empty(m, np.int64)
@@ -79,7 +86,8 @@ def visit_support_dense(loss, x, order, w, bias, y, cost, kappa, duals, least):
     constant = w.dtype.type(bias)
     total = 0.0
     entries = 0
-    for i in order:
+    moved = 0
+    for visit, i in enumerate(order):
         count, place = gather(duals, i, y[i], classes, slots, buffers[1])
         if count < least:
             continue
@@ -88,17 +96,23 @@ def visit_support_dense(loss, x, order, w, bias, y, cost, kappa, duals, least):
         for a in range(count):
             s[a] = _dot(w[classes[a]], row) + constant * w[classes[a], d]
         work = scratch[: 2 * count].reshape((2, count))
-        total += _step(loss, s, place, cost[i], kappa[i], v, delta, start, work)
+        measure = visit % ASK_EVERY == 0
+        total += _step(loss, s, place, cost[i], kappa[i], v, delta, start, work, measure)
         entries += count
+        changed = False
         for a in range(count):
             change = delta[a]
             if change != 0:
+                changed = True
                 j = classes[a]
                 put(duals, i, slots[a], v[a])
                 for c in range(d):
                     w[j, c] += change * row[c]
                 w[j, d] += change * constant
-    return total, entries
+        if changed:
+            order[moved] = i
+            moved += 1
+    return ASK_EVERY * total, entries, moved
 
 
 @njit
@@ -115,7 +129,8 @@ def visit_support_sparse(
     constant = w.dtype.type(bias)
     total = 0.0
     entries = 0
-    for i in order:
+    moved = 0
+    for visit, i in enumerate(order):
         count, place = gather(duals, i, y[i], classes, slots, buffers[1])
         if count < least:
             continue
@@ -125,14 +140,20 @@ def visit_support_sparse(
         for a in range(count):
             s[a] = _dot_sparse(w[classes[a]], x, where) + constant * w[classes[a], d]
         work = scratch[: 2 * count].reshape((2, count))
-        total += _step(loss, s, place, cost[i], kappa[i], v, delta, start, work)
+        measure = visit % ASK_EVERY == 0
+        total += _step(loss, s, place, cost[i], kappa[i], v, delta, start, work, measure)
         entries += count
+        changed = False
         for a in range(count):
             change = delta[a]
             if change != 0:
+                changed = True
                 j = classes[a]
                 put(duals, i, slots[a], v[a])
                 for t in range(x.shape[0]):
                     w[j, where[t]] += change * x[t]
                 w[j, d] += change * constant
-    return total, entries
+        if changed:
+            order[moved] = i
+            moved += 1
+    return ASK_EVERY * total, entries, moved
