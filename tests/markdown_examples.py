@@ -14,6 +14,7 @@ import contextlib
 import io
 import re
 from dataclasses import dataclass
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -38,7 +39,7 @@ def examples_in(text: str) -> list[Example]:
     """The Python blocks of a page, in order."""
     blocks = list(_FENCE.finditer(text))
     found = []
-    for block, following in zip(blocks, [*blocks[1:], None], strict=True):
+    for block, following in zip_longest(blocks, blocks[1:]):
         if block["language"] != "python":
             continue
         shown = ""

@@ -41,6 +41,7 @@ def test_marked_blocks_are_compiled_but_do_not_run():
 
 
 def test_other_languages_do_not_run():
+    assert examples_in("no code at all") == []
     assert examples_in("```console\n$ make demo\n```\n```pycon\n>>> 1\n```\n") == []
 
 

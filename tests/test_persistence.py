@@ -486,10 +486,7 @@ ESTIMATORS = {
 
 def make(name):
     class_name, params = ESTIMATORS[name]
-    try:
-        return getattr(shortlist, class_name)(**params)
-    except (AttributeError, ModuleNotFoundError):
-        pytest.skip(f"{class_name} is not part of this build")
+    return getattr(shortlist, class_name)(**params)
 
 
 @pytest.fixture(scope="module")

@@ -230,6 +230,18 @@ def test_a_path_over_C_gives_the_fits(data):
         KernelTopKClassifier().fit_path(X, y, [1.0, -1.0])
 
 
+def test_a_path_leaves_its_template_alone_and_models_share_nothing(data):
+    X, y = data
+    template = KernelTopKClassifier(random_state=0)
+    models = template.fit_path(X, y, [1.0, 0.1, 1.0])
+    assert vars(template) == vars(KernelTopKClassifier(random_state=0))
+    names = ("dual_coef_", "support_vectors_", "intercept_", "classes_")
+    for i, one in enumerate(models):
+        for other in models[i + 1 :]:
+            assert not any(np.shares_memory(getattr(one, n), getattr(other, n)) for n in names)
+    np.testing.assert_array_equal(models[0].predict(X), models[2].predict(X))
+
+
 def test_letter_is_learned_far_better_than_by_a_linear_model():
     letter = load_letter(dtype=np.float32)
     X, y = letter.X_train[:2000], letter.y_train[:2000]

@@ -74,6 +74,19 @@ def test_the_same_training_bit_by_bit(loss, storage, monkeypatch):
     assert listed.result.dual == kept.result.dual
 
 
+@pytest.mark.parametrize("name", ["hinge", "smooth_hinge"])
+def test_the_same_training_with_several_labels(name, monkeypatch):
+    X, y = make_data(n=60, d=7, m=5)
+    right = np.eye(5, dtype=int)[y]
+    right[::3, 2] = 1
+    alike = []
+    for limit in (memory.DENSE_BYTES, 0):
+        monkeypatch.setattr(memory, "DENSE_BYTES", limit)
+        alike.append(TopKClassifier(name, k=2, tol=1e-6, random_state=0).fit(X, right))
+    np.testing.assert_array_equal(alike[0].coef_, alike[1].coef_)
+    assert alike[0].result_.dual == alike[1].result_.dual
+
+
 @settings(deadline=None, max_examples=50)
 @given(
     st.lists(

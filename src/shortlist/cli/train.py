@@ -174,7 +174,7 @@ def _lines(summary: dict[str, Any]) -> list[str]:
 
     seconds = f"{summary['seconds']:.2f} s"
     if summary["compile_seconds"] > 0.1:
-        seconds += f", {summary['compile_seconds']:.1f} s of it compiling"
+        seconds += f" and {summary['compile_seconds']:.1f} s of compiling"
     status = {"max_epochs": "not converged"}.get(summary["status"], summary["status"])
     epochs = f"{round(summary['epochs'], 1):g} epochs"
     lines = [

@@ -10,6 +10,8 @@ from scipy import sparse
 from sklearn.base import clone
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
+from shortlist.estimators.callbacks import CallbackSupportMixin, train_with_callbacks
+from shortlist.estimators.convergence import warn_unless_converged
 from shortlist.estimators.kernel_matrix import (
     KERNELS,
     KernelFunction,
@@ -17,11 +19,12 @@ from shortlist.estimators.kernel_matrix import (
     PrecomputedMatrix,
     resolve_gamma,
 )
-from shortlist.estimators.linear import _warn_unless_converged
 from shortlist.estimators.multilabel import is_indicator
+from shortlist.estimators.paths import check_path, copy_fitted, follow_path
 from shortlist.estimators.shortlists import ShortlistClassifier
 from shortlist.estimators.training import (
     check_parameters,
+    check_scale,
     encode_targets,
     loss_of,
     make_costs,
@@ -39,7 +42,7 @@ from shortlist.solvers.train import Solution, train
 _MIB = 1 << 20
 
 
-class KernelTopKClassifier(ShortlistClassifier):
+class KernelTopKClassifier(CallbackSupportMixin, ShortlistClassifier):
     """Classifier with a kernel, trained for its shortlist of k labels, with a certificate.
 
     Minimises  1/2 |f|^2 + C sum_i w_i L(y_i, f(x_i))  over the functions of the kernel's space,
@@ -163,11 +166,22 @@ class KernelTopKClassifier(ShortlistClassifier):
 
         Indicators of several right labels are taken as by :meth:`TopKClassifier.fit`.
         ``callback`` is called with a :class:`shortlist.solvers.Progress` after every epoch and
-        ends training by returning True. Ctrl-C keeps the model reached so far.
+        ends training by returning True; scikit-learn's own callbacks, set with
+        ``set_callbacks`` (scikit-learn 1.9 and later), are told of every epoch too. Ctrl-C keeps
+        the model reached so far.
         """
         problem, examples = self._problem(X, y, sample_weight)
-        solution = self._train(problem, self.C, None, callback)
+        solution = train_with_callbacks(
+            self,
+            lambda told: self._train(problem, self.C, None, told),
+            callback,
+            lambda weights: self._attributes(weights, examples),
+            X=X,
+            y=y,
+            metadata={} if sample_weight is None else {"sample_weight": sample_weight},
+        )
         self._adopt(solution, examples)
+        warn_unless_converged(solution.result, self.C, self.tol)
         return self
 
     def fit_path(
@@ -182,43 +196,35 @@ class KernelTopKClassifier(ShortlistClassifier):
         """Fit for every C in ``Cs``, each from the duals of the one before.
 
         The kernel matrix is computed once for all. Values are visited in increasing order and
-        returned in the order given. ``callback`` is called with each model as it is ready.
+        returned in the order given. ``callback`` is called with each model as it is ready. Ctrl-C
+        keeps the models reached so far and returns those only. The estimator itself stays as it is.
         """
-        wanted = [float(C) for C in Cs]
-        if not wanted:
-            raise ValueError("Cs must hold at least one value")
-        for C in wanted:
-            if not 0 < C < np.inf:
-                raise ValueError(f"every C in Cs must be a positive finite number; got {C!r}")
-        problem, examples = self._problem(X, y, sample_weight)
-        weights = problem.costs.cost / self.C
-        models: dict[float, KernelTopKClassifier] = {}
-        state = None
-        last = 1.0
-        for C in sorted(set(wanted)):
-            costs = make_costs(problem.costs.y, weights, C)
-            if state is not None:
-                state.weights *= state.weights.dtype.type(C / last)  # A = -C v, v stays
-            step = Problem(problem.rows, costs, problem.n_classes, problem.loss)
-            solution = self._train(step, C, state, None)
-            state, last = solution.state, C
+        wanted = check_path(Cs)
+        checked = clone(self).set_params(C=1.0)  # checks leave their marks there, not here
+        problem, examples = checked._problem(X, y, sample_weight)
+
+        def model_of(C: float, solution: Solution) -> "KernelTopKClassifier":
             model = clone(self).set_params(C=C)
-            for name in (
+            copy_fitted(
+                checked,
+                model,
                 "classes_",
                 "multilabel_",
                 "gamma_",
                 "n_features_in_",
                 "feature_names_in_",
-            ):
-                if hasattr(self, name):
-                    setattr(model, name, getattr(self, name))
+            )
             model._adopt(solution, examples)
-            models[C] = model
-            if callback is not None:
-                callback(model)
-            if solution.result.status == "interrupted":
-                break
-        return [models[C] for C in wanted if C in models]
+            warn_unless_converged(solution.result, C, self.tol)
+            return model
+
+        return follow_path(
+            problem,
+            wanted,
+            lambda step, C, state: self._train(step, C, state, None),
+            model_of,
+            callback,
+        )
 
     def _problem(self, X: Any, y: Any, sample_weight: Any) -> tuple[Problem, Any]:
         """Check what the user gave; returns the problem and the examples to choose support from."""
@@ -232,11 +238,10 @@ class KernelTopKClassifier(ShortlistClassifier):
                 f"loss={self.loss!r} with k={self.k} is not convex and has no kernel version; "
                 "use loss='entropy', or TopKClassifier"
             )
-        self.classes_, codes, weights = encode_targets(X, y, loss, sample_weight, self.class_weight)
-        self.multilabel_ = several
-        self.gamma_ = self._gamma(X, sample_weight)
+        classes, codes, weights = encode_targets(X, y, loss, sample_weight, self.class_weight)
         dtype = X.dtype
-        cache_bytes = self._check_memory(X, len(self.classes_))
+        cache_bytes = self._check_memory(X, len(classes))
+        self.gamma_ = self._gamma(X, sample_weight)
         examples = None
         matrix: KernelMatrix | PrecomputedMatrix
         if self.kernel == "precomputed":
@@ -254,7 +259,10 @@ class KernelTopKClassifier(ShortlistClassifier):
         bias = float(self.intercept_scaling) if self.fit_intercept else 0.0
         rows = GramRows(matrix, diagonal, dtype, bias)
         costs = make_costs(codes, weights, float(self.C))
-        return Problem(rows, costs, len(self.classes_), loss), examples
+        check_scale(rows, costs)
+        # Only now: a refused fit leaves an earlier model as it was.
+        self.classes_, self.multilabel_ = classes, several
+        return Problem(rows, costs, len(classes), loss), examples
 
     def _gamma(self, X: Any, sample_weight: Any) -> float:
         if sample_weight is not None:
@@ -305,7 +313,7 @@ class KernelTopKClassifier(ShortlistClassifier):
         self, problem: Problem, C: float, state: State | None, callback: Callback | None
     ) -> Solution:
         with with_progress(self.verbose, f"{self.loss} k={self.k} C={C:g}", callback) as told:
-            solution = train(
+            return train(
                 problem,
                 tol=self.tol,
                 max_epochs=self.max_epochs,
@@ -313,20 +321,27 @@ class KernelTopKClassifier(ShortlistClassifier):
                 state=state,
                 callback=told,
             )
-        _warn_unless_converged(solution.result, C, self.tol)
-        return solution
+
+    def _attributes(self, coefficients: NDArray, examples: Any) -> dict[str, Any]:
+        """What a model with these coefficients predicts from."""
+        support = np.flatnonzero(coefficients.any(axis=1))
+        dual_coef = coefficients[support]
+        if examples is None:
+            vectors = np.empty((0, self.n_features_in_), coefficients.dtype)
+        else:
+            vectors = examples[support]
+        bias = float(self.intercept_scaling) ** 2 if self.fit_intercept else 0.0
+        sums = dual_coef.sum(axis=0, dtype=np.float64)
+        return {
+            "support_": support,
+            "dual_coef_": dual_coef,
+            "support_vectors_": vectors,
+            "intercept_": (bias * sums).astype(coefficients.dtype),
+        }
 
     def _adopt(self, solution: Solution, examples: Any) -> None:
-        coefficients = solution.weights
-        self.support_ = np.flatnonzero(coefficients.any(axis=1))
-        self.dual_coef_ = coefficients[self.support_]
-        if examples is None:
-            self.support_vectors_ = np.empty((0, self.n_features_in_), coefficients.dtype)
-        else:
-            self.support_vectors_ = examples[self.support_]
-        bias = float(self.intercept_scaling) ** 2 if self.fit_intercept else 0.0
-        sums = self.dual_coef_.sum(axis=0, dtype=np.float64)
-        self.intercept_ = (bias * sums).astype(coefficients.dtype)
+        for name, value in self._attributes(solution.weights, examples).items():
+            setattr(self, name, value)
         self.result_ = solution.result
         self.n_iter_ = max(1, int(np.ceil(solution.result.epochs)))
 

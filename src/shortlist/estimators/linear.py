@@ -7,13 +7,17 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone
-from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils import check_consistent_length
+from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
+from shortlist.estimators.callbacks import CallbackSupportMixin, train_with_callbacks
+from shortlist.estimators.convergence import warn_unless_converged
 from shortlist.estimators.multilabel import as_indicator, hit_rate, is_indicator
+from shortlist.estimators.paths import check_path, copy_fitted, follow_path
 from shortlist.estimators.shortlists import ShortlistClassifier
 from shortlist.estimators.training import (
     check_parameters,
+    check_scale,
     encode_targets,
     loss_of,
     make_costs,
@@ -22,7 +26,6 @@ from shortlist.estimators.training import (
     takes_several_labels,
 )
 from shortlist.solvers.memory import check_memory
-from shortlist.solvers.path import carry_over
 from shortlist.solvers.problem import Problem
 from shortlist.solvers.progress import with_progress
 from shortlist.solvers.result import Result
@@ -31,7 +34,7 @@ from shortlist.solvers.run import Callback
 from shortlist.solvers.train import Solution, train
 
 
-class TopKClassifier(ShortlistClassifier):
+class TopKClassifier(CallbackSupportMixin, ShortlistClassifier):
     """Linear classifier trained for its shortlist of k labels, with a certificate.
 
     Minimises  1/2 |W|^2 + C sum_i w_i L(y_i, W'x_i)  to a relative duality gap of at most
@@ -148,16 +151,27 @@ class TopKClassifier(ShortlistClassifier):
 
         With ``X_val`` and ``y_val`` the history also records the top-k accuracy on them.
         ``callback`` is called with a :class:`shortlist.solvers.Progress` after every epoch and
-        ends training by returning True. Ctrl-C keeps the model reached so far.
+        ends training by returning True; scikit-learn's own callbacks, set with
+        ``set_callbacks`` (scikit-learn 1.9 and later), are told of every epoch too. Ctrl-C keeps
+        the model reached so far.
         """
         problem = self._problem(X, y, sample_weight)
         state = self._warm_state(problem)
         accuracy = self._accuracy_on(X_val, y_val)
-        solution = self._train(problem, self.C, state, callback, accuracy)
+        solution = train_with_callbacks(
+            self,
+            lambda told: self._train(problem, self.C, state, told, accuracy),
+            callback,
+            self._attributes,
+            X=X,
+            y=y,
+            metadata={} if sample_weight is None else {"sample_weight": sample_weight},
+        )
         self._adopt(solution)
         if self.warm_start:
             self._state, self._trained_loss = solution.state, problem.loss
             self._trained_labels = problem.costs.y
+        warn_unless_converged(solution.result, self.C, self.tol)
         return self
 
     def fit_path(
@@ -174,37 +188,29 @@ class TopKClassifier(ShortlistClassifier):
         This costs far less than as many fits. The duals stay feasible whatever C, so every
         solution is certified like a fit of its own.
         Values are visited in increasing order and returned in the order given, as one fitted
-        classifier per C. ``callback`` is called with each as it is ready.
+        classifier per C. ``callback`` is called with each as it is ready. Ctrl-C keeps the models
+        reached so far and returns those only. The estimator itself stays as it is.
         """
-        wanted = [float(C) for C in Cs]
-        if not wanted:
-            raise ValueError("Cs must hold at least one value")
-        for C in wanted:
-            if not 0 < C < np.inf:
-                raise ValueError(f"every C in Cs must be a positive finite number; got {C!r}")
-        problem = self._problem(X, y, sample_weight)
-        weights = problem.costs.cost / self.C
-        models: dict[float, TopKClassifier] = {}
-        state = None
-        last = 1.0
-        for C in sorted(set(wanted)):
-            costs = make_costs(problem.costs.y, weights, C)
-            step = Problem(problem.rows, costs, problem.n_classes, problem.loss)
-            if state is not None:
-                carry_over(step, state, C / last)
-            solution = self._train(step, C, state, None, None)
-            state, last = solution.state, C
+        wanted = check_path(Cs)
+        checked = clone(self).set_params(C=1.0)  # checks leave their marks there, not here
+        problem = checked._problem(X, y, sample_weight)
+
+        def model_of(C: float, solution: Solution) -> "TopKClassifier":
             model = clone(self).set_params(C=C)
-            for name in ("classes_", "multilabel_", "n_features_in_", "feature_names_in_"):
-                if hasattr(self, name):
-                    setattr(model, name, getattr(self, name))
+            copy_fitted(
+                checked, model, "classes_", "multilabel_", "n_features_in_", "feature_names_in_"
+            )
             model._adopt(solution)
-            models[C] = model
-            if callback is not None:
-                callback(model)
-            if solution.result.status == "interrupted":
-                break
-        return [models[C] for C in wanted if C in models]
+            warn_unless_converged(solution.result, C, self.tol)
+            return model
+
+        return follow_path(
+            problem,
+            wanted,
+            lambda step, C, state: self._train(step, C, state, None, None),
+            model_of,
+            callback,
+        )
 
     def _problem(self, X: Any, y: Any, sample_weight: Any) -> Problem:
         """Check everything the user gave and set classes_; shared by fit and fit_path."""
@@ -222,12 +228,14 @@ class TopKClassifier(ShortlistClassifier):
             multi_output=several,
         )
         loss = loss_of(self, several)
-        self.classes_, codes, weights = encode_targets(X, y, loss, sample_weight, self.class_weight)
-        self.multilabel_ = several
-        check_memory(X, len(self.classes_), loss.sparse_duals)
-        rows = make_rows(X, self.intercept_scaling if self.fit_intercept else 0.0)
+        classes, codes, weights = encode_targets(X, y, loss, sample_weight, self.class_weight)
+        check_memory(X, len(classes), loss.sparse_duals)
         costs = make_costs(codes, weights, float(self.C))
-        return Problem(rows, costs, len(self.classes_), loss)
+        rows = make_rows(X, self.intercept_scaling if self.fit_intercept else 0.0)
+        check_scale(rows, costs)
+        # Only now: a refused fit leaves an earlier model as it was.
+        self.classes_, self.multilabel_ = classes, several
+        return Problem(rows, costs, len(classes), loss)
 
     def _warm_state(self, problem: Problem) -> State | None:
         state: State | None = getattr(self, "_state", None)
@@ -239,6 +247,9 @@ class TopKClassifier(ShortlistClassifier):
             return None
         if not np.array_equal(self._trained_labels, problem.costs.y):
             return None  # the duals belong to other labels and need not be feasible
+        stored = getattr(state.duals, "kernel_view", [state.duals])
+        if not all(part.flags.writeable for part in [*stored, state.starts]):
+            return None  # mapped from a file, and not for writing
         state.weights = problem.rows.rebuild(state.duals, problem.costs.cost)
         return state
 
@@ -253,6 +264,9 @@ class TopKClassifier(ShortlistClassifier):
         bias = self.intercept_scaling if self.fit_intercept else 0.0
         if self.multilabel_:
             y_val = as_indicator(y_val, X_val.shape[0], len(self.classes_))
+        else:
+            y_val = column_or_1d(y_val)
+            check_consistent_length(X_val, y_val)
 
         def accuracy(weights: NDArray) -> float:
             scores = X_val @ weights[:-1] + bias * weights[-1]
@@ -273,7 +287,7 @@ class TopKClassifier(ShortlistClassifier):
         accuracy: Callable[[NDArray], float] | None,
     ) -> Solution:
         with with_progress(self.verbose, f"{self.loss} k={self.k} C={C:g}", callback) as told:
-            solution = train(
+            return train(
                 problem,
                 tol=self.tol,
                 max_epochs=self.max_epochs,
@@ -282,15 +296,19 @@ class TopKClassifier(ShortlistClassifier):
                 callback=told,
                 accuracy=accuracy,
             )
-        _warn_unless_converged(solution.result, C, self.tol)
-        return solution
+
+    def _attributes(self, weights: NDArray) -> dict[str, Any]:
+        """What a model with these weights predicts from."""
+        bias = self.intercept_scaling if self.fit_intercept else 0.0
+        return {
+            # A copy in any shape: the transpose of a single row is a view, and training goes on.
+            "coef_": np.array(weights[:-1].T, order="C"),
+            "intercept_": weights[-1] * weights.dtype.type(bias),
+        }
 
     def _adopt(self, solution: Solution) -> None:
-        weights = solution.weights
-        # A copy in any shape: the transpose of a single row is a view, and a path goes on.
-        self.coef_ = np.array(weights[:-1].T, order="C")
-        bias = self.intercept_scaling if self.fit_intercept else 0.0
-        self.intercept_ = weights[-1] * weights.dtype.type(bias)
+        for name, value in self._attributes(solution.weights).items():
+            setattr(self, name, value)
         self.result_ = solution.result
         self.n_iter_ = max(1, int(np.ceil(solution.result.epochs)))
 
@@ -327,30 +345,3 @@ class TopKClassifier(ShortlistClassifier):
         if "feature_names_in" in meta:
             model.feature_names_in_ = np.asarray(meta["feature_names_in"], dtype=object)
         return model
-
-
-def _warn_unless_converged(result: Result, C: float, tol: float) -> None:
-    if result.status == "max_epochs":
-        reached = (
-            f"the relative duality gap is {result.relative_gap:.2g}"
-            if np.isfinite(result.relative_gap)
-            else "the objective can still decrease"
-        )
-        warnings.warn(
-            f"not converged after {result.epochs:g} epochs at C={C:g}: {reached}, tol={tol:g}. "
-            "Raise max_epochs or tol, or lower C.",
-            ConvergenceWarning,
-            stacklevel=4,
-        )
-    elif result.status == "stalled" and not result.relative_gap <= tol:
-        reached = (
-            f"the relative duality gap is {result.relative_gap:.2g}, tol={tol:g}"
-            if np.isfinite(result.relative_gap)
-            else "no further decrease was possible"
-        )
-        warnings.warn(
-            f"training stalled at C={C:g}: {reached}. This is as far as this precision goes; "
-            "use float64 input or a larger tol.",
-            ConvergenceWarning,
-            stacklevel=4,
-        )

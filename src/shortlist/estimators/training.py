@@ -1,6 +1,7 @@
 """From a user's X, y and weights to the solver's problem: checks in the user's terms."""
 
 import math
+from collections.abc import Mapping
 from numbers import Integral, Real
 from typing import Any
 
@@ -23,8 +24,12 @@ def check_parameters(estimator: Any) -> None:
     if estimator.fit_intercept:
         positive["intercept_scaling"] = estimator.intercept_scaling
     for name, value in positive.items():
-        if not isinstance(value, Real) or not 0 < float(value) < math.inf:
+        real = isinstance(value, Real) and not isinstance(value, bool)
+        if not real or not 0 < float(value) < math.inf:
             raise ValueError(f"{name} must be a positive finite number; got {value!r}")
+    scaling = estimator.intercept_scaling
+    if estimator.fit_intercept and math.isinf(float(scaling) * float(scaling)):
+        raise ValueError(f"intercept_scaling is too large to be squared; got {scaling!r}")
     epochs = estimator.max_epochs
     if not isinstance(epochs, Integral) or isinstance(epochs, bool) or epochs < 1:
         raise ValueError(f"max_epochs must be an integer, 1 or larger; got {epochs!r}")
@@ -53,8 +58,12 @@ def takes_several_labels(estimator: Any) -> bool:
 
 def encode_labels(y: NDArray) -> tuple[NDArray, NDArray]:
     """Classes, sorted, and each label's place among them."""
-    check_classification_targets(y)
-    classes, codes = np.unique(y, return_inverse=True)
+    try:
+        check_classification_targets(y)
+        classes, codes = np.unique(y, return_inverse=True)
+    except TypeError as error:
+        kinds = ", ".join(sorted({type(label).__name__ for label in y}))
+        raise TypeError(f"labels must all be of one type; y holds {kinds}") from error
     if len(classes) < 2:
         raise ValueError(
             f"training needs at least 2 classes; y holds only one class, {classes[0]!r}"
@@ -93,13 +102,31 @@ def example_weights(
     """Sample weight times class weight, one per example, in double."""
     weights = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
     if class_weight is not None:
+        if isinstance(class_weight, Mapping):
+            _check_class_weights(class_weight, classes)
         counted = {"sample_weight": weights} if _class_weights_take_sample_weights() else {}
         labels = classes[codes]
-        per_class = compute_class_weight(class_weight, classes=classes, y=labels, **counted)
-        weights = weights * per_class[codes]
+        with np.errstate(divide="ignore"):  # a class of no weight cannot be balanced
+            per_class = compute_class_weight(class_weight, classes=classes, y=labels, **counted)
+        weights = np.multiply(
+            weights, per_class[codes], where=weights > 0, out=np.zeros(len(codes))
+        )
     if not (weights > 0).any():
         raise ValueError("all sample weights are zero: there is nothing to learn from")
     return weights
+
+
+def _check_class_weights(class_weight: Mapping[Any, Any], classes: NDArray) -> None:
+    known = set(classes.tolist())
+    all_named = known <= set(class_weight)  # then more names are of classes that are absent here
+    for name, weight in class_weight.items():
+        if not isinstance(weight, Real) or not 0 <= float(weight) < math.inf:
+            raise ValueError(
+                f"weights in class_weight must be finite numbers, zero or larger; got {weight!r} "
+                f"for {name!r}"
+            )
+        if name not in known and not all_named:
+            raise ValueError(f"class_weight names {name!r}, which is not among the labels")
 
 
 def _class_weights_take_sample_weights() -> bool:
@@ -114,17 +141,30 @@ def make_rows(X: Any, bias: float) -> Rows:
         if not X.has_canonical_format:
             X = X.copy()
             X.sum_duplicates()
-        return SparseRows(X, bias)
+        with np.errstate(over="ignore"):  # check_scale looks at the norms
+            return SparseRows(X, bias)
     view = np.asarray(X).view()
     view.flags.writeable = False  # kernels compile once for read-only and ordinary input alike
     return DenseRows(view, bias)
 
 
 def make_costs(codes: NDArray, weights: NDArray, C: float) -> Costs:
-    cost = C * weights
+    with np.errstate(over="ignore"):
+        cost = C * weights
     if not np.isfinite(cost).all():
         raise ValueError("C times the sample weights overflows; use smaller ones")
     return Costs(codes, cost)
+
+
+def check_scale(rows: Rows, costs: Costs) -> None:
+    """Raise ValueError if a step of training would overflow the precision of the data."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        largest = max(float(rows.kappa.max()), float((costs.cost * rows.kappa).max()))
+    if not largest < float(np.finfo(rows.dtype).max):
+        raise ValueError(
+            f"the squared norm of an example, or C times it, is {largest:.1e}, which {rows.dtype} "
+            "cannot hold; scale the features, lower C or use float64"
+        )
 
 
 def seed_of(random_state: Any) -> int:

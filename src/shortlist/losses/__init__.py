@@ -2,8 +2,8 @@
 
 >>> from shortlist import losses
 >>> loss = losses.get("smooth_hinge", k=3)
->>> float(loss.value([0.0, 1.0, 2.0, 0.5, 0.0], 0))
-1.5
+>>> round(float(loss.value([0.0, 1.0, 2.0, 0.5, 0.0], 0)), 6)
+2.0
 """
 
 from shortlist.losses.base import Loss

@@ -79,8 +79,9 @@ class SparseDuals:
             entry = pool.values.itemsize + pool.columns.itemsize
             memory.require((size - pool.values.size) * entry, "the nonzero duals")
             # The system moves large arrays without a copy; nothing else looks at them now.
-            pool.values.resize(size, refcheck=False)
+            # The values last: their size is what room is judged by, should Ctrl-C come between.
             pool.columns.resize(size, refcheck=False)
+            pool.values.resize(size, refcheck=False)
 
     def toarray(self) -> NDArray:
         """The (n, m) array."""

@@ -50,7 +50,7 @@ class _Line:
     def close(self) -> None:
         if self.text:
             self._write(self.text)
-        if self.live:
+        if self.live and self.last_shown > -math.inf:
             sys.stderr.write("\n")
             sys.stderr.flush()
 

@@ -33,8 +33,9 @@ class Result:
 
     ``status`` is "converged", "max_epochs", "interrupted" (Ctrl-C), "stopped" (by a callback) or
     "stalled" (rounding allows no further progress). An epoch is one visit to every example or,
-    for phases that work otherwise, the same amount of multiplication. ``history`` holds an
-    :class:`Evaluation` for each time the gap was computed.
+    for phases that work otherwise, the same amount of multiplication. ``seconds`` leaves out what
+    compiling kernels takes on their first use. ``history`` holds an :class:`Evaluation` for each
+    time the gap was computed.
     """
 
     primal: float

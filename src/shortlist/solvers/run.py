@@ -1,12 +1,12 @@
 """One training run: the clock, the count of epochs, what was measured, who is told."""
 
-import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
+from shortlist.solvers.clock import working_time
 from shortlist.solvers.problem import Problem
 from shortlist.solvers.result import Evaluation, Result
 from shortlist.solvers.rows import State
@@ -47,12 +47,13 @@ class Run:
     # weights whose gradients were the best duals, if better than those of the state.
     best: NDArray | None = None
     best_for_dual: NDArray | None = None
-    clock: float = field(default_factory=time.perf_counter)
+    clock: float = field(default_factory=working_time)
     history: list[Evaluation] = field(default_factory=list)
 
     @property
     def seconds(self) -> float:
-        return time.perf_counter() - self.clock
+        """Seconds of training so far; those of compiling kernels do not count."""
+        return working_time() - self.clock
 
     def record(self, primal: float, dual: float, weights: NDArray) -> Evaluation:
         """Note an exact evaluation. Time spent on validation accuracy is not training time."""

@@ -62,8 +62,7 @@ def ascend(run: Run, random: np.random.Generator, patience: float = np.inf) -> s
             earliest = 1.1 * run.epochs
             next_check = 2 * run.epochs
         run.tell(run.state.weights)
-    run.certify()
-    return "max_epochs"
+    return "converged" if run.certify().relative_gap <= run.tol else "max_epochs"
 
 
 def _polish_support(run: Run, random: np.random.Generator) -> None:

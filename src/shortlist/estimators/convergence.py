@@ -1,0 +1,48 @@
+"""Telling the user of training that ended short of its tolerance."""
+
+import sys
+import warnings
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+
+from shortlist.solvers.result import Result
+
+
+def warn_unless_converged(result: Result, C: float, tol: float) -> None:
+    """A ConvergenceWarning, at the user's line, unless the gap is at most tol.
+
+    Who interrupted or stopped training knows.
+    """
+    if result.relative_gap <= tol:
+        return
+    known = np.isfinite(result.relative_gap)
+    gap = f"the relative duality gap is {result.relative_gap:.2g}, tol={tol:g}"
+    if result.status == "max_epochs":
+        reached = gap if known else f"the objective can still decrease, tol={tol:g}"
+        text = (
+            f"not converged after {result.epochs:g} epochs at C={C:g}: {reached}. "
+            "Raise max_epochs or tol, or lower C."
+        )
+    elif result.status == "stalled":
+        reached = gap if known else "no further decrease was possible"
+        text = (
+            f"training stalled at C={C:g}: {reached}. This is as far as this precision goes; "
+            "use float64 input or a larger tol."
+        )
+    else:
+        return
+    warnings.warn(text, ConvergenceWarning, stacklevel=_level_outside())
+
+
+def _level_outside() -> int:
+    """The stacklevel of the first caller outside this package."""
+    package = __name__.partition(".")[0]
+    frame, level = sys._getframe(1), 1
+    while frame.f_back is not None and _is_within(package, frame.f_globals.get("__name__", "")):
+        frame, level = frame.f_back, level + 1
+    return level
+
+
+def _is_within(package: str, module: str) -> bool:
+    return module == package or module.startswith(f"{package}.")

@@ -1,0 +1,107 @@
+"""The documentation: its examples print what it shows, its pages are linked, and it builds."""
+
+import re
+import subprocess
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+from tests.markdown_examples import examples_in, run_page
+
+DOCS = Path(__file__).parent.parent / "docs"
+PAGES = sorted(
+    path
+    for suffix in ("*.md", "*.rst")
+    for path in DOCS.rglob(suffix)
+    if "_build" not in path.relative_to(DOCS).parts
+)
+WITH_EXAMPLES = [
+    page for page in PAGES if page.suffix == ".md" and examples_in(page.read_text(encoding="utf-8"))
+]
+_TOCTREE = {
+    ".md": re.compile(r"^```\{toctree\}\n(.*?)^```", re.M | re.S),
+    ".rst": re.compile(r"^\.\. toctree::\n((?:[ \t]+.*\n|\n)*)", re.M),
+}
+_LINK = re.compile(r"(?<!!)\[[^\]\n]*\]\(([^)\s]+)\)")
+_ROLE = re.compile(r"\{doc\}`(?:[^`<]*<)?([^`>]+)>?`|:doc:`(?:[^`<]*<)?([^`>]+)>?`")
+_INCLUDE = re.compile(r"(?:\{(?:literal)?include\}|\.\. (?:literal)?include::)\s*(\S+)")
+
+
+def name_of(page):
+    return str(page.relative_to(DOCS))
+
+
+def find_page(name, beside):
+    """The page a toctree or a {doc} means, or None."""
+    base = DOCS / name.lstrip("/") if name.startswith("/") else beside.parent / name
+    for suffix in (".md", ".rst"):
+        path = base.parent / (base.name + suffix)
+        if path.is_file():
+            return path.resolve()
+    return None
+
+
+def listed_in(page):
+    """The names in a page's toctrees."""
+    text = page.read_text(encoding="utf-8")
+    for body in _TOCTREE[page.suffix].findall(text):
+        for line in map(str.strip, body.splitlines()):
+            if line and not line.startswith(":"):
+                yield line
+
+
+@pytest.mark.parametrize("page", WITH_EXAMPLES, ids=name_of)
+def test_examples_print_what_the_page_shows(page, tmp_path, monkeypatch):
+    if page.name == "torch.md":
+        pytest.importorskip("torch")
+    monkeypatch.chdir(tmp_path)
+    assert run_page(page) == []
+
+
+def test_there_are_examples_to_run():
+    assert len(WITH_EXAMPLES) >= 10
+
+
+def test_every_page_is_in_a_table_of_contents():
+    reached, ahead = set(), [(DOCS / "index.md").resolve()]
+    while ahead:
+        page = ahead.pop()
+        if page in reached:
+            continue
+        reached.add(page)
+        for name in listed_in(page):
+            found = find_page(name, page)
+            assert found is not None, f"{name_of(page)} lists {name}, which does not exist"
+            ahead.append(found)
+    assert sorted(map(name_of, reached)) == sorted(name_of(page.resolve()) for page in PAGES)
+
+
+@pytest.mark.parametrize(
+    "page",
+    [*PAGES, DOCS.parent / "README.md", DOCS.parent / "CONTRIBUTING.md"],
+    ids=lambda page: page.name,
+)
+def test_links_between_files_lead_somewhere(page):
+    text = re.sub(r"^```(?!\{).*?^```", "", page.read_text(encoding="utf-8"), flags=re.M | re.S)
+    for role in _ROLE.findall(text):
+        name = "".join(role)
+        assert find_page(name, page) is not None, f"no page {name}"
+    for target in [*_LINK.findall(text), *_INCLUDE.findall(text)]:
+        file = target.partition("#")[0]
+        if file and "://" not in file and not file.startswith("mailto:"):
+            beside = page.parent / file
+            assert beside.exists() or find_page(file, page), f"{target} does not exist"
+
+
+@pytest.mark.skipif(
+    not all(map(find_spec, ("sphinx", "furo", "myst_parser"))),
+    reason="building needs the packages of the docs group",
+)
+def test_the_documentation_builds_without_a_warning(tmp_path):
+    build = [sys.executable, str(DOCS / "build.py"), "--quiet", str(tmp_path / "html")]
+    run = subprocess.run(build, capture_output=True, text=True, check=False)
+    assert run.returncode == 0, run.stderr
+    for page in PAGES:
+        assert (tmp_path / "html" / name_of(page)).with_suffix(".html").is_file()
