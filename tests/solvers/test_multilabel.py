@@ -87,7 +87,7 @@ def test_support_visits_never_lose_ground(case, storage):
     before = problem.evaluate(state)[1]
     rising = [before]
     for _ in range(5):
-        rows = support_rows(state.duals, cost)
+        rows = support_rows(state.duals, cost, np.empty(case.m))
         problem.rows.support_epoch(problem.loss, rows, by_class, state.duals, problem.costs)
         state.weights = np.ascontiguousarray(by_class.T)
         rising.append(problem.evaluate(state)[1])
