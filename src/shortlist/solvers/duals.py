@@ -134,6 +134,18 @@ def writable(duals: Duals, rows: int) -> Any:
     return readable(duals)
 
 
+def store(duals: Duals, part: slice, y: NDArray, values: NDArray) -> None:
+    """Set the duals of some examples, whose labels are ``y``, to the rows of ``values``."""
+    if isinstance(duals, SparseDuals):
+        size = rows_at_once(duals, len(values))
+        for begin in range(0, len(values), size):
+            piece = values[begin : begin + size]
+            pool = writable(duals, len(piece))
+            _store(pool, part.start + begin, y[begin : begin + size], piece)
+    else:
+        duals[part] = values
+
+
 def rows_at_once(duals: Duals, most: int) -> int:
     """How many examples to hand to a kernel at once, at most ``most``."""
     if isinstance(duals, SparseDuals):
@@ -275,6 +287,12 @@ def put(duals, i, slot, value):
 def _expand(pool, dense):
     for i in range(dense.shape[0]):
         _open_sparse(pool, i, dense[i])
+
+
+@njit
+def _store(pool, first, y, dense):
+    for b in range(dense.shape[0]):
+        _close_sparse(pool, first + b, y[b], dense[b])
 
 
 @njit

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shortlist.losses.base import Loss
-from shortlist.solvers.duals import readable, zero_duals
+from shortlist.solvers.duals import readable, store, zero_duals
 from shortlist.solvers.rows import Costs, GramRows, Rows, State, chunks
 from shortlist.solvers.visit import evaluate_rows, gradient_rows
 
@@ -43,8 +43,11 @@ class Problem:
         width = max(self.n_classes, getattr(self.rows, "d", self.rows.n))
         return chunks(self.rows.n, width * self.rows.dtype.itemsize)
 
-    def evaluate(self, state: State) -> tuple[float, float]:
-        """The exact primal and dual objective at a state whose weights belong to its duals."""
+    def evaluate(self, state: State, dual_norm: float | None = None) -> tuple[float, float]:
+        """The primal and the dual objective of a state.
+
+        Its weights are taken for those of its duals unless ``dual_norm`` is |W|^2 of the latter.
+        """
         totals = np.zeros(3)
         for part in self.parts():
             scores = self.rows.scores(state.weights, part)
@@ -54,7 +57,9 @@ class Problem:
         norm = self.rows.squared_norm(state.weights)
         if norm is None:
             norm = -products
-        return 0.5 * norm + losses, -0.5 * norm - conjugates
+        if dual_norm is None:
+            dual_norm = norm
+        return 0.5 * norm + losses, -0.5 * dual_norm - conjugates
 
     def primal_gradient(self, weights: NDArray) -> tuple[float, NDArray]:
         """P(W) and its gradient W + sum_i C_i x_i grad L', in double."""
@@ -69,15 +74,19 @@ class Problem:
             gradient += self.rows.products(g, part)
         return float(value), gradient
 
-    def duals_at(self, weights: NDArray) -> NDArray:
-        """v_i = grad L at the scores of ``weights``, for all examples."""
+    def fill_duals(self, weights: NDArray, state: State) -> None:
+        """Put v_i = grad L at the scores of ``weights`` into the state, and W to match.
+
+        In place: duals are the largest thing in memory.
+        """
         w = weights.astype(self.rows.dtype)
-        duals = np.empty((self.rows.n, self.n_classes), self.rows.dtype)
         for part in self.parts():
             scores = self.rows.scores(w, part)
-            ones = np.ones(scores.shape[0])
-            gradient_rows(self.loss.spec, scores, self.costs.y[part], ones, duals[part])
-        return duals
+            g = np.empty_like(scores)
+            y = self.costs.y[part]
+            gradient_rows(self.loss.spec, scores, y, np.ones(len(y)), g)
+            store(state.duals, part, y, g)
+        state.weights = self.rows.rebuild(state.duals, self.costs.cost)
 
 
 def _sum_over_threads(kernel: Callable[..., Any], spec: Any, *columns: Any) -> Any:

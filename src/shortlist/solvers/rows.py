@@ -194,10 +194,12 @@ class DenseRows:
         )
 
     def rebuild(self, duals: Duals, cost: NDArray) -> NDArray:
+        # In double: where C is large, large terms cancel.
         total = np.zeros((self.d + 1, duals.shape[1]))
         for part in chunks(self.n, max(self.d, duals.shape[1]) * 8):
-            shares = as_array(duals[part]) * -cost[part, None].astype(self.dtype)
-            total += self.products(shares, part)
+            shares = as_array(duals[part]) * -cost[part, None]
+            total[:-1] += np.asarray(self.x[part], np.float64).T @ shares
+            total[-1] += self.bias * shares.sum(axis=0)
         return total.astype(self.dtype)
 
     def products(self, g: NDArray, part: slice) -> NDArray:

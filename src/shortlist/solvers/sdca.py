@@ -24,12 +24,13 @@ def ascend(run: Run, random: np.random.Generator, patience: float = np.inf) -> s
     """Visit all examples, epoch by epoch, until the gap is small enough.
 
     Returns a status, or "slow" as soon as the measured rate of convergence promises more than
-    ``patience`` further epochs.
+    ``patience`` further epochs, or so many have been spent on promises.
     """
     problem = run.problem
     active = np.flatnonzero(problem.costs.cost > 0)
     every = min(max(active.size // 1000, 1), ASK_EVERY)
     trust = FIRST_TRUST
+    begun = run.epochs
     earliest = next_check = run.epochs + 1
     primal = np.inf
     eps = float(np.finfo(problem.rows.dtype).eps)
@@ -49,13 +50,16 @@ def ascend(run: Run, random: np.random.Generator, patience: float = np.inf) -> s
         )
         if due or run.epochs >= run.max_epochs:
             found = run.evaluate()
-            if resolved and found.relative_gap <= run.tol and run.certify().relative_gap <= run.tol:
-                run.tell(run.state.weights)
-                return "converged"
+            if resolved and found.relative_gap <= run.tol:
+                if run.certify().relative_gap <= run.tol:
+                    run.tell(run.state.weights)
+                    return "converged"
+                run.stop_drift()
             if _stalled(run.history[first:], eps):
                 run.certify()
                 return "stalled"
-            if _epochs_to_go(run.history[first:], run.tol) > patience:
+            spent = run.epochs - begun
+            if max(spent, _epochs_to_go(run.history[first:], run.tol)) > patience:
                 return "slow"
             primal = found.primal
             trust = min(max(found.gap / estimate, 0.01), 10.0) if estimate > 0 else FIRST_TRUST
@@ -66,7 +70,7 @@ def ascend(run: Run, random: np.random.Generator, patience: float = np.inf) -> s
 
 
 def _polish_support(run: Run, random: np.random.Generator) -> None:
-    """Cheap epochs on the support until its gap is well down or a full epoch's worth is spent."""
+    """Cheap epochs on the support until its gap is well down or the budget is spent."""
     problem, state = run.problem, run.state
     scratch = np.empty(problem.n_classes, state.duals.dtype)
     rows = support_rows(readable(state.duals), problem.costs.cost, scratch)
@@ -107,4 +111,4 @@ def _stalled(history: list[Evaluation], eps: float) -> bool:
     if len(history) < 4 or history[-1].relative_gap > 1e4 * eps:
         return False
     recent = [abs(e.relative_gap) for e in history[-4:]]
-    return min(recent[1:]) > 0.99 * recent[0]
+    return min(recent[1:]) >= 0.99 * recent[0]

@@ -13,10 +13,17 @@ from shortlist.solvers.result import Result
 from shortlist.solvers.rows import GramRows, State
 from shortlist.solvers.run import Callback, Run, StopTraining
 from shortlist.solvers.sdca import ascend
+from shortlist.solvers.smoothing import descend_smoothed
 
 # L-BFGS takes some sixty evaluations from an early SDCA solution, whatever C. Where SDCA is slow it
 # also slows down as it goes, so that a promise of this many further epochs is likely to be broken.
 PATIENCE = 25.0
+# Support visits make up for more of them, and L-BFGS takes longer on smooth hinges, some two
+# hundred, and on the hinges themselves, smoothed step by step, some five hundred.
+PATIENCE_SMOOTH_HINGE = 60.0
+PATIENCE_HINGE = 150.0
+# With kinks, the last digits are a matter for coordinate steps.
+SMALLEST_TOL_HINGE = 1e-4
 
 
 @dataclass
@@ -49,19 +56,13 @@ def train(
     run = Run(problem, state or problem.zero_state(), tol, max_epochs, callback, accuracy)
     weights = run.state.weights
     try:
-        if state is not None and run.evaluate().relative_gap <= tol:
-            return Solution(weights, run.state, run.result("converged"))
-        # Sparse duals are polished on their support; L-BFGS is for the others.
-        finish = (
-            problem.loss.smooth
-            and not problem.loss.sparse_duals
-            and not isinstance(problem.rows, GramRows)
-        )
-        status = ascend(run, random, PATIENCE if finish else np.inf)
+        if state is not None and run.certify().relative_gap <= tol:
+            return Solution(run.state.weights, run.state, run.result("converged"))
+        status = ascend(run, random, _patience(problem, tol))
         weights = run.state.weights
         if status == "slow":
             run.solver = "sdca + l-bfgs"
-            status, weights = descend(run, weights)
+            status, weights = (descend if problem.loss.smooth else descend_smoothed)(run, weights)
             _settle_duals(run)
             if status == "stalled":
                 # The line search is at the end of its digits; coordinate steps have more.
@@ -73,11 +74,21 @@ def train(
     return Solution(weights, run.state, run.result(status))
 
 
+def _patience(problem: Problem, tol: float) -> float:
+    """How many further epochs of SDCA to accept before a descent takes over."""
+    if isinstance(problem.rows, GramRows):
+        return np.inf  # descents need explicit weights
+    if not problem.loss.sparse_duals:
+        return PATIENCE
+    if problem.loss.smooth:
+        return PATIENCE_SMOOTH_HINGE
+    return PATIENCE_HINGE if tol >= SMALLEST_TOL_HINGE else np.inf
+
+
 def _settle_duals(run: Run) -> None:
     """Set the state to the best duals of the descent, and to the weights that belong to them."""
     if run.best_for_dual is not None:
-        run.state.duals = run.problem.duals_at(run.best_for_dual)
-        run.state.weights = run.problem.rows.rebuild(run.state.duals, run.problem.costs.cost)
+        run.problem.fill_duals(run.best_for_dual, run.state)
     run.best = run.best_for_dual = None
 
 
@@ -88,10 +99,11 @@ def _recover(run: Run) -> NDArray:
         weights = run.best
         bound = run.history[-1].dual if run.history else np.nan
         run.record(run.problem.primal_gradient(weights)[0], bound, weights)
+        run.stop_drift()
         _settle_duals(run)
         return weights
     # The duals are feasible at all times; the weights may be behind them by a visit or two.
-    run.state.weights = run.problem.rows.rebuild(run.state.duals, run.problem.costs.cost)
+    run.stop_drift()
     run.evaluate()
     return run.state.weights
 
