@@ -16,6 +16,8 @@ ASK_EVERY = 8
 SUPPORT_GAIN = 0.03
 # ... or when they have cost so many full epochs.
 SUPPORT_BUDGET = 4.0
+# Whoever has taken so many times the epochs he is given patience for is slow, whatever he promises.
+BROKEN_PROMISES = 3.0
 # Below so many units in the last place of the primal, the gap is rounding.
 RESOLUTION = 8
 
@@ -24,7 +26,7 @@ def ascend(run: Run, random: np.random.Generator, patience: float = np.inf) -> s
     """Visit all examples, epoch by epoch, until the gap is small enough.
 
     Returns a status, or "slow" as soon as the measured rate of convergence promises more than
-    ``patience`` further epochs, or so many have been spent on promises.
+    ``patience`` further epochs, or a few times as many have been spent on promises.
     """
     problem = run.problem
     active = np.flatnonzero(problem.costs.cost > 0)
@@ -58,8 +60,8 @@ def ascend(run: Run, random: np.random.Generator, patience: float = np.inf) -> s
             if _stalled(run.history[first:], eps):
                 run.certify()
                 return "stalled"
-            spent = run.epochs - begun
-            if max(spent, _epochs_to_go(run.history[first:], run.tol)) > patience:
+            broken = run.epochs - begun > BROKEN_PROMISES * patience
+            if broken or _epochs_to_go(run.history[first:], run.tol) > patience:
                 return "slow"
             primal = found.primal
             trust = min(max(found.gap / estimate, 0.01), 10.0) if estimate > 0 else FIRST_TRUST

@@ -33,7 +33,6 @@ def descend_smoothed(run: Run, weights: NDArray) -> tuple[str, NDArray]:
     true one counts as an epoch.
     """
     problem = run.problem
-    bound = run.history[-1].dual
     lowest = run.history[-1].primal
     run.best = weights
     gamma = FIRST_GAMMA
@@ -64,13 +63,13 @@ def descend_smoothed(run: Run, weights: NDArray) -> tuple[str, NDArray]:
         run.epochs += 2
         if primal < lowest:
             lowest, run.best = primal, weights
-        bound = max(bound, dual)
-        run.record(lowest, bound, run.best)
+        # The duals of the level before are gone, and with them their bound.
+        run.record(lowest, dual, run.best)
         run.tell(run.best)
-        if lowest - bound <= run.tol * lowest:
+        if lowest - dual <= run.tol * lowest:
             return "converged", run.best
         if run.epochs >= run.max_epochs:
             return "max_epochs", run.best
         # The gap is mostly the smoothing's, and that is proportional to gamma.
-        gamma *= min(0.3, max(0.01, 0.5 * run.tol * lowest / (lowest - bound)))
+        gamma *= min(0.3, max(0.01, 0.5 * run.tol * lowest / (lowest - dual)))
     return "stalled", run.best
