@@ -27,7 +27,7 @@ from shortlist.experiments.report import (
 from shortlist.experiments.report.markdown import to_html, to_plain
 from shortlist.experiments.report.page import page
 from shortlist.experiments.report.svg import chart_svg
-from shortlist.experiments.report.terminal import show
+from shortlist.experiments.report.terminal import show, show_table
 
 VOID = {"meta", "link", "br", "hr", "img", "input"}
 
@@ -147,6 +147,24 @@ def test_terminal_shows_ours_the_papers_and_the_difference():
     assert re.search(r"SVM & co\s+75.0\s+75.3\s+−0.3\s+91.2\s+90.3\s+\+0.9", text)
     assert "–" in text
     assert "More" not in text
+
+
+def wide_table():
+    values = [Value(76.54, 75.3, deviation=12.5), Value(88.88, 90.3), Value(92.9, 93.1)]
+    columns = [Column("Method", numeric=False), *(Column(f"Top-{k}") for k in (1, 3, 5))]
+    rows = [["truncated top-10 Ent", *values], ["SVM", *values]]
+    return Table("wide", "Wide", columns, rows)
+
+
+@pytest.mark.parametrize("width", [30, 40, 50, 60, 80, 100])
+def test_no_number_is_cut_short_however_narrow_the_terminal(width):
+    console = Console(record=True, width=width, file=io.StringIO(), force_terminal=False)
+    show_table(wide_table(), console)
+    text = console.export_text()
+    assert "…" not in text
+    for number in ("76.5", "±12.5", "75.3", "+1.2", "88.9", "90.3", "−1.4", "92.9", "−0.2"):
+        assert text.count(number) == 2, number
+    assert max(map(len, text.splitlines())) <= width
 
 
 def test_csv_has_a_column_for_each_number():

@@ -258,7 +258,7 @@ def _rings(by_row: dict[str, list[Record]], common: Record) -> Figure:
         X, y = draw_part("train", common["n_train"], draw, common["seed"])
         angles = np.linspace(0.0, 2 * np.pi, 1440, endpoint=False)
         directions = np.column_stack([np.cos(angles), np.sin(angles)])
-        canvas = Canvas(figsize=(8.8, 4.9), layout="constrained")
+        canvas = Canvas(figsize=(8.8, 5.4), layout="constrained")
         for (method, model), ax in zip(shown.items(), canvas.subplots(1, 2), strict=True):
             first, second = model["test"]
             CirclePredictionsDisplay.from_predictions(

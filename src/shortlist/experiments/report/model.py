@@ -110,7 +110,7 @@ class Chart:
     y_log: bool = False
     x_limits: tuple[float, float] | None = None
     y_limits: tuple[float, float] | None = None
-    #: Horizontal lines: height and name.
+    #: Horizontal lines: height and name, which is empty where the axis says it.
     levels: Sequence[tuple[float, str]] = ()
     #: Whether x counts something, so that ticks are whole numbers.
     x_whole: bool = False
