@@ -167,6 +167,21 @@ def test_no_number_is_cut_short_however_narrow_the_terminal(width):
     assert max(map(len, text.splitlines())) <= width
 
 
+def test_strong_cells_are_bold_on_a_terminal():
+    file = io.StringIO()
+    console = Console(width=60, file=file, force_terminal=True, color_system="standard")
+    rows = [["softmax", "**yes**"], ["SVM", "no"]]
+    show_table(Table("t", "T", [Column("Loss"), Column("Found")], rows), console)
+    assert re.search(r"\x1b\[1m *yes", file.getvalue())
+    assert not re.search(r"\x1b\[1m *no", file.getvalue())
+
+
+def test_relations_are_not_broken_over_lines():
+    assert to_html("open for k > 1 and C = 10, a < b") == (
+        "open for k\u00a0&gt;\u00a01 and C\u00a0=\u00a010, a &lt; b"
+    )
+
+
 def test_csv_has_a_column_for_each_number():
     rows = list(csv.DictReader(io.StringIO(files.table_csv(a_table()))))
     assert rows[0] == {

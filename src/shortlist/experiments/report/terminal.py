@@ -12,7 +12,7 @@ from rich.padding import Padding
 from rich.table import Table as RichTable
 from rich.text import Text
 
-from shortlist.experiments.report.markdown import to_plain
+from shortlist.experiments.report.markdown import is_strong, to_plain
 from shortlist.experiments.report.model import Cell, Section, Table, Value
 
 
@@ -110,7 +110,7 @@ def _lines(texts: Sequence[Text]) -> Iterator[Text]:
 
 def _text(cell: Cell, tolerance: float | None, width: int, layout: _Layout) -> Text:
     if isinstance(cell, str):
-        return Text(to_plain(cell))
+        return Text(to_plain(cell), style="bold" if is_strong(cell) else "")
     parts: list[tuple[str, str]] = [
         (cell.text(cell.ours) + cell.note, "bold green" if cell.best else "")
     ]
