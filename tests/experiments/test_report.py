@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from rich.console import Console
 
+from shortlist.experiments.comparison import mark_best
 from shortlist.experiments.report import (
     Chart,
     Column,
@@ -165,6 +166,23 @@ def test_no_number_is_cut_short_however_narrow_the_terminal(width):
     for number in ("76.5", "±12.5", "75.3", "+1.2", "88.9", "90.3", "−1.4", "92.9", "−0.2"):
         assert text.count(number) == 2, number
     assert max(map(len, text.splitlines())) <= width
+
+
+def test_the_largest_number_of_a_column_is_the_best_as_printed():
+    rows = mark_best(
+        [
+            ["one", Value(75.04), Value(float("nan"))],
+            ["two", Value(74.96, best=True), Value(3.0)],
+            ["three", Value(74.94, best=True), "–"],
+        ]
+    )
+    flags = [[cell.best for cell in row[1:] if isinstance(cell, Value)] for row in rows]
+    assert flags == [[True, False], [True, True], [False]]
+
+
+def test_signed_numbers_say_so():
+    value = Value(-0.061, digits=2, signed=True)
+    assert [value.text(number) for number in (-0.061, 0.004, 2.0)] == ["−0.06", "0.00", "+2.00"]
 
 
 def test_strong_cells_are_bold_on_a_terminal():

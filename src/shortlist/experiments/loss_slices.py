@@ -60,9 +60,9 @@ def run(context: Context, *, k: int = 2, points: int = 241) -> Section:
             Figure(
                 "slice",
                 "Losses against the score of the true label; the wrong labels’ scores are "
-                f"{', '.join(f'{s:g}'.replace('-', '−') for s in OTHERS)}. Grey steps: the top-1 and the top-{k} "
-                "error. The one-vs-all losses also count the wrong labels’ own losses, which do "
-                "not vary along the line.",
+                f"{', '.join(f'{s:g}'.replace('-', '−') for s in OTHERS)}. Grey steps: the top-1 "
+                f"and the top-{k} error. The one-vs-all losses also count the wrong labels’ own "
+                "losses, which do not vary along the line.",
                 charts,
                 draw=lambda: _picture(charts),
             )

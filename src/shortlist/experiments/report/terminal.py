@@ -87,7 +87,7 @@ def _laid_out(table: Table, layout: _Layout) -> RichTable:
             justify="right" if column.numeric else "left",
             no_wrap=whole,
             # Unless it is told, rich takes for granted that lines may be broken between words.
-            min_width=max((text.cell_len for text in _lines(texts[-1])), default=1)
+            min_width=max(text.cell_len for text in (Text(column.name), *_lines(texts[-1])))
             if whole
             else None,
         )
@@ -99,7 +99,7 @@ def _laid_out(table: Table, layout: _Layout) -> RichTable:
 
 
 def _column_texts(cells: Sequence[Cell], tolerance: float | None, layout: _Layout) -> list[Text]:
-    width = max((len(signed(cell)) for cell in cells if isinstance(cell, Value)), default=0)
+    width = max((len(cell.difference_text) for cell in cells if isinstance(cell, Value)), default=0)
     return [_text(cell, tolerance, width, layout) for cell in cells]
 
 
@@ -120,16 +120,8 @@ def _text(cell: Cell, tolerance: float | None, width: int, layout: _Layout) -> T
         theirs = f"{layout.before_paper}{cell.text(cell.paper):>4}"
         parts.append((theirs, "bold" if cell.paper_best else "dim"))
         far = tolerance is not None and round(abs(cell.difference), cell.digits) > tolerance
-        parts.append((f" {signed(cell):>{width}}", "yellow" if far else "dim"))
+        parts.append((f" {cell.difference_text:>{width}}", "yellow" if far else "dim"))
     return Text.assemble(*parts)
-
-
-def signed(value: Value) -> str:
-    """The difference from the paper with its sign; zero has none."""
-    if value.difference is None:
-        return ""
-    text = f"{value.difference:+.{value.digits}f}".replace("-", "−")
-    return text[1:] if float(value.text(value.difference)) == 0 else text
 
 
 def _legend(table: Table) -> Sequence[str]:
