@@ -111,11 +111,11 @@ def _section(
             "Does a loss made for the top k pay off when the whole network can follow it?",
         ],
         tables=[
-            _accuracies("finetune", f"Top-k accuracy (%) on {title}", rows, ks, len(records)),
+            _accuracies("finetune", f"Top-k accuracy (%) on {title}.", rows, ks, len(records)),
             *(
                 _accuracies(
                     f"finetune-{dataset}",
-                    f"The paper's Table 5, {paper.DATASET_NAMES[dataset]}",
+                    f"The paper’s Table 5, {paper.DATASET_NAMES[dataset]}.",
                     paper_rows(dataset),
                     (1, 3, 5, 10),
                     1,
@@ -154,7 +154,7 @@ def _finding(tuned: Sequence[dict[str, Any]], softmax: dict[str, Any], ks: Seque
 
     gains = [row["gain"][k] for row in tuned for k in ks]
     return (
-        "The paper's finding: the losses made for the top k improve on the reference, and softmax "
+        "The paper’s finding: the losses made for the top k improve on the reference, and softmax "
         "does so about as much. Here the gains range from "
         f"{_signed(min(gains))} to {_signed(max(gains))} points. At its own k and above, no loss "
         f"ends further from softmax than {_signed(furthest(True))} points; at the top 1, which the "

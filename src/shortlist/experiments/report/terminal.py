@@ -74,7 +74,7 @@ def _laid_out(table: Table, layout: _Layout) -> RichTable:
         title_justify="left",
         box=box.SIMPLE_HEAD,
         pad_edge=False,
-        padding=(0, 2, 0, 0),
+        padding=(0, 1 if layout.names_wrap else 2, 0, 0),
     )
     texts = []
     for place, column in enumerate(table.columns):
