@@ -46,7 +46,7 @@ def test_newton_finds_the_closed_forms_projection(alpha, k, gamma):
         torch.testing.assert_close(x, z, rtol=0, atol=1e-11)
         torch.testing.assert_close(closed.offset, newton.offset, rtol=0, atol=1e-11)
         bound, same = (
-            torch.ones(len(x), dtype=bool) if found.slack is None else found.slack == 0
+            torch.ones(len(x), dtype=bool) if found.slack is None else ~found.slack
             for found in (closed, newton)
         )
         assert torch.equal(bound, same)

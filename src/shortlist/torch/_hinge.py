@@ -108,7 +108,7 @@ def _smooth_hinge(
     label = target.unsqueeze(1)
     n_others = scores.shape[1] - 1
     # Wide enough for nearly every row: one entry more costs less than one row left unsolved.
-    width = min(max(12, k + 7), n_others)
+    width = min(max(12, k + 9), n_others)
     others = scores.scatter(1, label, -math.inf)
     found = _from_largest(others, scores.gather(1, label).squeeze(1), width, k, gamma, alpha)
     return found.value, found.x.scatter_(1, label, found.mass.neg_().unsqueeze(1))
@@ -171,7 +171,7 @@ def _fill(found: Projection, entries: Tensor, gamma: float, dim: int) -> _Solved
         return _Solved(x, value, torch.ones_like(value))
     # Where the sum is slack its rounded value must not read as 1: curvature looks at it.
     total = x.sum(dim).clamp_(max=1 - torch.finfo(x.dtype).eps)
-    return _Solved(x, value, torch.where(found.slack > 0, total, 1.0))
+    return _Solved(x, value, torch.where(found.slack, total, 1.0))
 
 
 def _spread(found: _Solved, rows: Tensor, index: Tensor) -> _Solved:

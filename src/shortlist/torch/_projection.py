@@ -18,7 +18,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 # Newton steps guarded by bisection end after a handful of passes; the bound is for NaN scores.
 _MAX_PASSES = 100
@@ -28,7 +28,7 @@ class Projection(NamedTuple):
     """x = clip(entries - cut, 0, cap) / gamma; tensors of shape (n,), or one cap for all rows.
 
     max <a, x> - gamma/2 |x|^2 is ``offset`` + gamma/2 |x|^2. ``slack`` marks the rows with
-    <1, x> < 1 by 1 and the others by 0; None: there are none.
+    <1, x> < 1; None: there are none.
     """
 
     cut: Tensor
@@ -51,7 +51,7 @@ def project_beta(
     tau = cut + base
     slack = None
     if not all_at_least(tau, torch.finfo(tau.dtype).tiny):
-        slack = (tau <= 0).to(tau.dtype)
+        slack = tau <= 0
         tau.clamp_(min=0)
         cut = tau - base
     return Projection(cut, cap, tau.add_(_cut_off(top, cut, cap, k)), slack)
@@ -71,19 +71,21 @@ def project_alpha(
     if all_at_least(offset, 0.0):
         return Projection(cut, full_cap, offset, None)
     slack = offset < 0
-    rows = slack.nonzero().squeeze(1)
-    cap = torch.full_like(cut, full_cap)
-    level = base[rows]
     # No entry this far below the pivot is positive; huge ones would cost precision.
-    margins = top[:, rows].clamp_(min=-2 * full_cap) + level
+    margins = top.clamp(min=-2 * full_cap).add_(base)
     if entries is None:
-        tau, row_cap = _cone_sorted(margins, k)
+        # For all rows: leaving out those that need it not would cost more small steps.
+        tau, cap = _cone_sorted(margins, k)
     else:
-        tau, row_cap = _cone_newton(entries[rows] + level.unsqueeze(1), margins[:k], k)
+        rows = slack.nonzero().squeeze(1)
+        tau, cap = torch.zeros_like(cut), torch.zeros_like(cut)
+        found = _cone_newton(entries[rows] + base[rows].unsqueeze(1), margins[:k, rows], k)
+        tau.index_copy_(0, rows, found[0])
+        cap.index_copy_(0, rows, found[1])
     empty = margins[:k].sum(0) <= 0
-    cut.index_copy_(0, rows, torch.where(empty, 0, tau - level))
-    cap.index_copy_(0, rows, torch.where(empty, 0, row_cap))
-    return Projection(cut, cap, offset.index_fill_(0, rows, 0.0), slack.to(cut.dtype))
+    cut = torch.where(slack, torch.where(empty, 0, tau - base), cut)
+    cap = torch.where(slack, torch.where(empty, 0, cap), full_cap)
+    return Projection(cut, cap, offset.clamp_(min=0), slack)
 
 
 def all_at_least(values: Tensor, bound: float) -> bool:
@@ -132,13 +134,13 @@ def _cone_sorted(a: Tensor, k: int) -> tuple[Tensor, Tensor]:
     """
     sums = a.cumsum(0)
     table = _tables(k, a.shape[0], a.dtype, a.device)
-    before = nn.functional.pad(sums[: k - 1], (0, 0, 1, 0))
-    gaps = table.capped * sums - k * before.unsqueeze(1)
+    before = sums[:k] - a[:k]
+    gaps = table.capped * sums - (k * before).unsqueeze(1)
     tau = torch.addcmul(table.forbidden, gaps, table.per_cone).amax(1).amin(0)
     positive = (a - tau).clamp_(min=0)
-    largest = nn.functional.pad(positive.cumsum(0), (0, 0, 1, 0))
-    cap = ((largest[-1] - largest[:k]) / table.free).amin(0)
-    return tau, cap
+    sums = positive.cumsum(0)
+    beyond = sums[-1] - (sums[:k] - positive[:k])
+    return tau, beyond.div_(table.free).amin(0)
 
 
 class _Tables(NamedTuple):
