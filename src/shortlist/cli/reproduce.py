@@ -15,7 +15,7 @@ def reproduce(
     name: Annotated[
         str | None,
         Argument(
-            metavar="[NAME]",
+            metavar="NAME",
             show_default=False,
             help="circle, letter, caltech101, news20, aloi, convergence, lambert, losses, "
             "calibration, finetune, or all. Without it: what each of them shows.",
