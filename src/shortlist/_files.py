@@ -30,9 +30,12 @@ def atomic_write(path: str | os.PathLike[str]) -> Iterator[Path]:
         yield part
         _flush(part)
         os.replace(part, target)
-    except BaseException:
+    except BaseException as error:
         with suppress(OSError):
             part.unlink()
+        if isinstance(error, OSError) and error.errno is not None and error.filename is None:
+            # A full disk shows when data is written, where the system does not name the file.
+            error.filename = os.fspath(path)
         raise
     # The file is complete and in place: a file system that cannot flush directories is no error.
     with suppress(OSError):

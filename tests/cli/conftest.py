@@ -75,9 +75,10 @@ def start(*args: object, **options) -> subprocess.Popen:
     return subprocess.Popen(command, env=environment(), **{**pipes, **options})
 
 
-def shell(*args: object, input: str | None = None) -> Ended:
+def shell(*args: object, input: str | None = None, **options) -> Ended:
     """Run the command in a process of its own, as a user does."""
-    options = {} if input is None else {"stdin": subprocess.PIPE}
+    if input is not None:
+        options["stdin"] = subprocess.PIPE
     process = start(*args, **options)
     out, err = process.communicate(input, timeout=300)
     return Ended(process.returncode, out, err)

@@ -160,6 +160,7 @@ def test_bad_parameters(command, tmp_path, options, words):
         (["train", "good.svm", "-o", "no/m"], "no such directory"),
         (["train", "good.svm", "-o", "."], "is a directory, not a file"),
         (["train", "good.svm", "-o", "-"], "must be a file here"),
+        (["train", "good.svm", "-o", os.devnull], "exists and is not a regular file"),
         (["train", "good.svm", "-v", 1], "-v must be 2 or more folds"),
         (["train", "letter", "--format", "csv", "-o", "m"], "letter is a data set known by name"),
         (["train", "letter", "--label", "3", "-o", "m"], "which letter is not"),
@@ -216,6 +217,28 @@ def test_what_is_not_the_users_fault_is_code_1(command, files, tmp_path, monkeyp
     assert ended.code == 1
     assert re.match(r"shortlist: training on 120 examples.* needs about", ended.err)
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs POSIX limits")
+def test_a_full_disk_is_named_and_leaves_nothing_behind(files, tmp_path, model):
+    """A limit on the size of files stands in for a full disk: both show when data is written."""
+    import resource
+
+    def limited():
+        resource.setrlimit(resource.RLIMIT_FSIZE, (1024, 1024))
+
+    ended = shell("predict", model, files / "data.svm", "-o", tmp_path / "p", preexec_fn=limited)
+    assert (ended.code, ended.out) == (1, "")
+    assert ended.err == f"shortlist: {tmp_path / 'p'}: File too large\n"
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs /dev/full")
+def test_standard_output_that_takes_no_more(files, model):
+    with open("/dev/full", "w") as full:
+        ended = shell("predict", model, files / "data.svm", stdout=full)
+    assert ended.code == 1
+    assert ended.err == "shortlist: standard output: No space left on device\n"
 
 
 def test_debugging_shows_where_an_error_comes_from(command, tmp_path, monkeypatch):

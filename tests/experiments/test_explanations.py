@@ -8,7 +8,9 @@ from shortlist.experiments.explanations import explain_far_cells
 from shortlist.experiments.protocol import Parts
 from shortlist.experiments.report import Value
 
-PARTS = Parts(*[np.zeros((100, 1)), np.zeros(100)] * 3)
+# As many examples to train on as Letter has, and 100 each for validation and test.
+TRAIN = np.zeros((10_500, 16)), np.arange(10_500) % 26
+PARTS = Parts(*TRAIN, *[np.zeros((100, 16)), np.zeros(100)] * 2)
 
 
 def record(by_C, k):
@@ -60,6 +62,30 @@ def test_truncated_losses_are_compared_with_the_papers_descent():
     (remark,) = explain_far_cells("letter", [(method, 1)], records, [descent], PARTS)
     assert "7 steps" in remark
     assert "within 0.3 points" in remark
+
+
+def test_a_truncated_loss_at_its_own_k_has_no_excuse_but_c():
+    method = "trunc-ent:3"
+    records = {method: record({1.0: (90, 80.0), 10.0: (89, 82.0)}, 3)}
+    (remark,) = explain_far_cells("letter", [(method, 3)], records, [], PARTS)
+    assert remark.startswith("**truncated top-3 Ent at top-3**: 80.0 against")
+    assert "2 values of C" in remark
+
+
+def test_examples_that_cannot_be_the_papers_are_found_out():
+    half = Parts(TRAIN[0][:5250, :12], TRAIN[1][:5250], *TRAIN, *TRAIN)
+    (remark,) = explain_far_cells("letter", [("lr-multi", 1)], {}, [], half)
+    assert "5250 training examples where the paper has 10500" in remark
+    assert "12 features where the paper has 16" in remark
+    assert "classes" not in remark
+
+
+def test_without_validation_part_one_remark_names_all_numbers():
+    parts = Parts(*TRAIN, np.zeros((100, 16)), np.zeros(100))
+    records = {"lr-multi": record({1.0: (70, 60.0)}, 1), "lr-ova": record({1.0: (70, 61.0)}, 1)}
+    far = [("lr-multi", 1), ("lr-ova", 1)]
+    (remark,) = explain_far_cells("letter", far, records, [], parts)
+    assert "LR-Multi at top-1: 60.0 against 75.3; LR-OVA at top-1: 61.0 against 68.1" in remark
 
 
 def test_rows_mark_the_best_as_printed_and_the_papers_bold():

@@ -41,6 +41,15 @@ def test_lines_for_logs():
     assert lines[2].startswith("unit 2: 2.5 s (2 of 3, about ")
 
 
+def test_of_many_short_units_a_log_names_the_last():
+    console = Console(file=io.StringIO(), width=60)
+    lines = Lines(console)
+    lines.begin("squares", UNITS, 0)
+    for unit in UNITS:
+        lines.finish(unit, 0.01)
+    assert console.file.getvalue().startswith("unit 2: 0.0 s (3 of 3, about 0 s left)")
+
+
 def test_bars_count_weights():
     console = Console(file=io.StringIO(), force_terminal=True, width=120)
     bars = told(Bars(console))

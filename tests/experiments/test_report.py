@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from rich.console import Console
 
+from shortlist.experiments.comparison import mark_best
 from shortlist.experiments.report import (
     Chart,
     Column,
@@ -27,7 +28,7 @@ from shortlist.experiments.report import (
 from shortlist.experiments.report.markdown import to_html, to_plain
 from shortlist.experiments.report.page import page
 from shortlist.experiments.report.svg import chart_svg
-from shortlist.experiments.report.terminal import show
+from shortlist.experiments.report.terminal import show, show_table
 
 VOID = {"meta", "link", "br", "hr", "img", "input"}
 
@@ -147,6 +148,56 @@ def test_terminal_shows_ours_the_papers_and_the_difference():
     assert re.search(r"SVM & co\s+75.0\s+75.3\s+−0.3\s+91.2\s+90.3\s+\+0.9", text)
     assert "–" in text
     assert "More" not in text
+
+
+def wide_table():
+    values = [Value(76.54, 75.3, deviation=12.5), Value(88.88, 90.3), Value(92.9, 93.1)]
+    columns = [Column("Method", numeric=False), *(Column(f"Top-{k}") for k in (1, 3, 5))]
+    rows = [["truncated top-10 Ent", *values], ["SVM", *values]]
+    return Table("wide", "Wide", columns, rows)
+
+
+@pytest.mark.parametrize("width", [50, 60, 80, 100])
+def test_no_number_is_cut_short_however_narrow_the_terminal(width):
+    console = Console(record=True, width=width, file=io.StringIO(), force_terminal=False)
+    show_table(wide_table(), console)
+    text = console.export_text()
+    assert "…" not in text
+    for number in ("76.5", "±12.5", "75.3", "+1.2", "88.9", "90.3", "−1.4", "92.9", "−0.2"):
+        assert text.count(number) == 2, number
+    assert max(map(len, text.splitlines())) <= width
+
+
+def test_the_largest_number_of_a_column_is_the_best_as_printed():
+    rows = mark_best(
+        [
+            ["one", Value(75.04), Value(float("nan"))],
+            ["two", Value(74.96, best=True), Value(3.0)],
+            ["three", Value(74.94, best=True), "–"],
+        ]
+    )
+    flags = [[cell.best for cell in row[1:] if isinstance(cell, Value)] for row in rows]
+    assert flags == [[True, False], [True, True], [False]]
+
+
+def test_signed_numbers_say_so():
+    value = Value(-0.061, digits=2, signed=True)
+    assert [value.text(number) for number in (-0.061, 0.004, 2.0)] == ["−0.06", "0.00", "+2.00"]
+
+
+def test_strong_cells_are_bold_on_a_terminal():
+    file = io.StringIO()
+    console = Console(width=60, file=file, force_terminal=True, color_system="standard")
+    rows = [["softmax", "**yes**"], ["SVM", "no"]]
+    show_table(Table("t", "T", [Column("Loss"), Column("Found")], rows), console)
+    assert re.search(r"\x1b\[1m *yes", file.getvalue())
+    assert not re.search(r"\x1b\[1m *no", file.getvalue())
+
+
+def test_relations_are_not_broken_over_lines():
+    assert to_html("open for k > 1 and C = 10, a < b") == (
+        "open for k\u00a0&gt;\u00a01 and C\u00a0=\u00a010, a &lt; b"
+    )
 
 
 def test_csv_has_a_column_for_each_number():

@@ -23,7 +23,7 @@ _MOST_EFFORT = 1 << 14
 def bench(
     *,
     data: Annotated[
-        str, Argument(metavar="[DATA]", help="What to train on, as for shortlist train.")
+        str, Argument(metavar="DATA", help="What to train on, as for shortlist train.")
     ] = "letter",
     cost: CostOption = 1.0,
     losses: Annotated[

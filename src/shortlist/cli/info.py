@@ -15,7 +15,7 @@ def info(
     model: Annotated[
         str | None,
         Argument(
-            metavar="[MODEL]",
+            metavar="MODEL",
             show_default=False,
             help="A model file. Without it: versions of Shortlist and of what it uses.",
         ),

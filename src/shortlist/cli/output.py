@@ -88,6 +88,8 @@ def check_output(path: str, option: str = "-o") -> None:
         raise ValueError(f"{option} must be a file here; standard output takes the report")
     if target.is_dir():
         raise ValueError(f"{option} {path}: is a directory, not a file")
+    if target.exists() and not target.is_file():
+        raise ValueError(f"{option} {path}: exists and is not a regular file")
     if not target.parent.is_dir():
         raise ValueError(f"{option} {path}: no such directory: {target.parent}")
     if not os.access(target.parent, os.W_OK):

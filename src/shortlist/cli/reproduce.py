@@ -15,7 +15,7 @@ def reproduce(
     name: Annotated[
         str | None,
         Argument(
-            metavar="[NAME]",
+            metavar="NAME",
             show_default=False,
             help="circle, letter, caltech101, news20, aloi, convergence, lambert, losses, "
             "calibration, finetune, or all. Without it: what each of them shows.",
@@ -143,9 +143,15 @@ def reproduce(
 
 
 def _console(stderr: bool = False) -> Any:
+    import os
+
     from rich.console import Console
 
-    return Console(stderr=stderr)
+    console = Console(stderr=stderr)
+    if console.is_terminal or "COLUMNS" in os.environ:
+        return console
+    # A file or a pipe has no width: wide enough for the tables, and still good to read.
+    return Console(stderr=stderr, width=100)
 
 
 def _list_experiments(output: OutputOptions) -> None:

@@ -32,7 +32,8 @@ _OPTION_OF = {
 
 # Set it to see where an error comes from.
 DEBUG = "SHORTLIST_DEBUG"
-_NOT_THE_USERS_FAULT = (errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EMFILE)
+_NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+_NOT_THE_USERS_FAULT = (*_NO_ROOM, errno.EIO, errno.EMFILE)
 
 
 def run(args: Sequence[str] | None = None) -> int:
@@ -113,6 +114,9 @@ def _of_system(error: OSError) -> str:
     """The system's message with the file first, as in all other messages."""
     if error.strerror is None:
         return str(error)
+    if error.filename is None and error.errno in _NO_ROOM:
+        # Files are named where they are written: this is what has no name.
+        return f"standard output: {error.strerror}"
     return f"{error.filename}: {error.strerror}" if error.filename else error.strerror
 
 

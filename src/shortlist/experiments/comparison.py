@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from shortlist.experiments import paper
 from shortlist.experiments.report.model import Cell, Column, Value
@@ -24,7 +25,6 @@ def accuracy_rows(
     Best cells are marked as in the paper: the largest of a column, as printed.
     """
     ks = paper.ks(dataset)
-    best = [_best(ours, place) for place in range(len(ks))]
     rows: list[list[Cell]] = []
     for method, accuracies in ours.items():
         row: list[Cell] = [paper.display_name(method)]
@@ -34,13 +34,34 @@ def accuracy_rows(
                     accuracies[place],
                     paper.accuracy(dataset, method, k),
                     deviation=None if deviations is None else deviations[method][place],
-                    best=round(accuracies[place], 1) == best[place],
                     paper_best=method in paper.best_methods(dataset, k),
                     note=(notes or {}).get(method, ""),
                 )
             )
         rows.append(row)
-    return rows
+    return mark_best(rows)
+
+
+def mark_best(rows: Sequence[Sequence[Cell]]) -> list[list[Cell]]:
+    """The rows with the largest number of each column, as printed, marked as the best."""
+    best = [
+        max(
+            (_printed(c) for c in column if isinstance(c, Value) and math.isfinite(c.ours)),
+            default=None,
+        )
+        for column in zip(*rows, strict=True)
+    ]
+    return [
+        [
+            replace(cell, best=_printed(cell) == best[place]) if isinstance(cell, Value) else cell
+            for place, cell in enumerate(row)
+        ]
+        for row in rows
+    ]
+
+
+def _printed(value: Value) -> float:
+    return round(value.ours, value.digits)
 
 
 def accuracy_columns(dataset: str) -> list[Column]:
@@ -84,7 +105,3 @@ def _kind(method: str) -> str:
     return {"svm-ova": "ova", "lr-ova": "ova", "svm-multi": "multi", "lr-multi": "multi"}.get(
         family, family
     )
-
-
-def _best(ours: Mapping[str, Sequence[float]], place: int) -> float:
-    return max(round(row[place], 1) for row in ours.values())

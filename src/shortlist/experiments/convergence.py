@@ -157,7 +157,10 @@ def _table(name: str, ours: dict[str, Record], baselines: dict[Any, Record]) -> 
     return Table(
         f"times-{name}",
         f"Seconds to reach a relative accuracy, {_title(name)}.",
-        [Column("Loss and solver", numeric=False), *(Column(f"{v:.0e}") for v in LEVELS)],
+        [
+            Column("Loss and solver", numeric=False),
+            *(Column(f"{v:.0e}".replace("e-0", "e-")) for v in LEVELS),
+        ],
         rows,
         caption="Gap: proven by the dual. Suboptimality: the true distance, known only afterwards.",
         groups=groups,
@@ -227,7 +230,7 @@ def _figures(name: str, ours: dict[str, Record], baselines: dict[Any, Record]) -
                 time,
                 "Relative suboptimality",
                 series,
-                title=LOSSES[loss].capitalize(),
+                title=LOSSES[loss][0].upper() + LOSSES[loss][1:],
                 x_log=True,
                 y_log=True,
             )

@@ -48,7 +48,7 @@ def _descend(method: str, start: Any, parts: Parts, checkpoints: Sequence[int]) 
 
     def objective(weights: Any) -> tuple[float, Any]:
         """The primal over C n, and its gradient: the paper's own scaling."""
-        values, gradient = loss.value_and_gradient(X @ weights, y)
+        values, gradient = loss.value_and_gradient(X @ weights.astype(X.dtype), y)
         size = 0.5 * float(np.vdot(weights, weights)) / (C * n)
         return size + float(values.mean()), weights / (C * n) + X.T @ gradient / n
 

@@ -22,19 +22,69 @@ def explain_far_cells(
     """Remarks on the numbers (method, k) that lie further from the paper's than the tolerance."""
     if not far:
         return [f"Every number lies within {TOLERANCE} points of the paper’s."]
-    truncated = [(m, k) for m, k in far if _is_truncated(m)]
-    convex = [(m, k) for m, k in far if not _is_truncated(m)]
+    if other := _on_other_data(dataset, parts):
+        return [other]
+    below = [(m, k) for m, k in far if _is_truncated(m) and k < paper.split_method(m)[1]]
+    rest = [cell for cell in far if cell not in below]
     remarks = []
-    if truncated:
-        remarks.append(_on_truncated(dataset, truncated, records, descents))
-    if convex and parts.X_val is not None:
+    if below:
+        remarks.append(_on_truncated(dataset, below, records, descents))
+    if parts.X_val is None:
+        return remarks + ([_on_own_selection(dataset, rest, records)] if rest else [])
+    convex = [(m, k) for m, k in rest if not _is_truncated(m)]
+    if convex:
         remarks.append(_on_grid(dataset, convex, records))
-        convex = [(m, k) for m, k in convex if _is_far(dataset, m, k, _with_powers(records[m], k))]
-    return remarks + [_on_selection(dataset, m, k, records[m], parts) for m, k in convex]
+        rest = [
+            (m, k)
+            for m, k in rest
+            if _is_truncated(m) or _is_far(dataset, m, k, _with_powers(records[m], k))
+        ]
+    return remarks + [_on_selection(dataset, m, k, records[m], parts) for m, k in rest]
 
 
 def _is_truncated(method: str) -> bool:
     return paper.split_method(method)[0] == "trunc-ent"
+
+
+def _on_other_data(dataset: str, parts: Parts) -> str | None:
+    """A remark if the examples cannot be the paper's, whose table rounds to two or three digits."""
+    theirs = paper.TABLE_4[dataset]
+    facts = {
+        "classes": (parts.n_classes, theirs.n_classes),
+        "training examples": (parts.X_train.shape[0], theirs.n_train),
+        "features": (
+            parts.X_train.shape[1],
+            paper.RAW_FEATURES.get(dataset, theirs.n_features),
+        ),
+    }
+    other = {what: both for what, both in facts.items() if abs(both[0] / both[1] - 1) > 0.02}
+    if not other:
+        return None
+    listed = ", ".join(
+        f"{ours} {what} where the paper has {n}" for what, (ours, n) in other.items()
+    )
+    return (
+        f"**Other data.** The examples given are not the paper’s: {listed}. Rows can be compared "
+        "with each other, but not with the paper’s numbers."
+    )
+
+
+def _on_own_selection(
+    dataset: str, cells: Sequence[tuple[str, int]], records: dict[str, Record]
+) -> str:
+    return (
+        f"**The choice of C** ({_listed(dataset, cells, records)}). The data has no validation "
+        "part of its own: C is chosen on a fifth of the training part, which need not be the one "
+        "the paper held out."
+    )
+
+
+def _listed(dataset: str, cells: Sequence[tuple[str, int]], records: dict[str, Record]) -> str:
+    return "; ".join(
+        f"{paper.display_name(method)} at top-{k}: {_ours(records[method], k):.1f} against "
+        f"{paper.accuracy(dataset, method, k):.1f}"
+        for method, k in cells
+    )
 
 
 def _on_truncated(
@@ -43,15 +93,11 @@ def _on_truncated(
     records: dict[str, Record],
     descents: Sequence[Record],
 ) -> str:
-    listed = "; ".join(
-        f"{paper.display_name(method)} at top-{k}: {_ours(records[method], k):.1f} against "
-        f"{paper.accuracy(dataset, method, k):.1f}"
-        for method, k in cells
-    )
     text = (
-        f"**Truncated losses** ({listed}). These losses say nothing about the k − 1 highest "
-        "labels, so accuracy at small k is not what they are trained for: it falls on the way from "
-        "the softmax solution to the optimum, and depends on where one stops. "
+        f"**Truncated losses** ({_listed(dataset, cells, records)}). These losses say nothing "
+        "about the k − 1 highest labels, so accuracy at small k is not what they are trained for: "
+        "it falls on the way from the softmax solution to the optimum, and depends on where one "
+        "stops. "
     )
     nearest = [_nearest_steps(dataset, record) for record in descents]
     if nearest:
@@ -106,8 +152,6 @@ def _on_selection(dataset: str, method: str, k: int, record: Record, parts: Part
     name = paper.display_name(method)
     text = f"**{name} at top-{k}**: {ours:.1f} against the paper’s {theirs:.1f}. "
     points = record["points"]
-    if parts.X_val is None:
-        return text + "The data has no validation part of its own: C is chosen on other examples."
     best = max(point["val"][k - 1] for point in points)
     error = _standard_error(best, parts.X_val.shape[0])
     tests = [point["test"][k - 1] for point in points if point["val"][k - 1] >= best - error]

@@ -100,7 +100,9 @@ def _section(
     ]
     if softmax is not None:
         remarks.append(_finding(tuned, softmax, ks))
-    best_gain = max(row["gain"][k] for row in tuned for k in ks)
+    best_gain, best_at = max(
+        (row["gain"][k], f"{row['name']} at the top {k}") for row in tuned for k in ks
+    )
     return Section(
         name="finetune",
         title=f"Fine-tuning (Table 5), on {title}",
@@ -109,11 +111,11 @@ def _section(
             "Does a loss made for the top k pay off when the whole network can follow it?",
         ],
         tables=[
-            _accuracies("finetune", f"Top-k accuracy (%) on {title}", rows, ks, len(records)),
+            _accuracies("finetune", f"Top-k accuracy (%) on {title}.", rows, ks, len(records)),
             *(
                 _accuracies(
                     f"finetune-{dataset}",
-                    f"The paper's Table 5, {paper.DATASET_NAMES[dataset]}",
+                    f"The paper’s Table 5, {paper.DATASET_NAMES[dataset]}.",
                     paper_rows(dataset),
                     (1, 3, 5, 10),
                     1,
@@ -121,7 +123,9 @@ def _section(
                 for dataset in paper.TABLE_5
             ),
         ],
-        headlines=[(f"{best_gain:+.1f}", "points, the largest gain over the reference")],
+        headlines=[
+            (_signed(best_gain, 1), f"points, the largest gain over the reference ({best_at})")
+        ],
         remarks=remarks,
         protocol=[
             f"{len(parts.y_train)} training and {len(parts.y_test)} test examples, "
@@ -150,12 +154,16 @@ def _finding(tuned: Sequence[dict[str, Any]], softmax: dict[str, Any], ks: Seque
 
     gains = [row["gain"][k] for row in tuned for k in ks]
     return (
-        "The paper's finding: the losses made for the top k improve on the reference, and softmax "
+        "The paper’s finding: the losses made for the top k improve on the reference, and softmax "
         "does so about as much. Here the gains range from "
-        f"{min(gains):+.2f} to {max(gains):+.2f} points. At its own k and above, no loss ends "
-        f"further from softmax than {furthest(True):+.2f} points; at the top 1, which the others "
-        f"do not aim at, the furthest ends {furthest(False):+.2f} points from it."
+        f"{_signed(min(gains))} to {_signed(max(gains))} points. At its own k and above, no loss "
+        f"ends further from softmax than {_signed(furthest(True))} points; at the top 1, which the "
+        f"others do not aim at, the furthest ends {_signed(furthest(False))} points from it."
     )
+
+
+def _signed(number: float, digits: int = 2) -> str:
+    return Value(number, digits=digits, signed=True).text(number)
 
 
 def _accuracies(
@@ -164,8 +172,7 @@ def _accuracies(
     best = {k: max(round(row["mean"][k], 2) for row in rows) for k in ks}
     cells: list[list[Cell]] = []
     for row in rows:
-        label = f"{row['name']} (fine-tuned)" if row["fine_tuned"] else f"{row['name']} (reference)"
-        line: list[Cell] = [label]
+        line: list[Cell] = [row["name"] if row["fine_tuned"] else f"{row['name']}, before"]
         for k in ks:
             line.append(
                 Value(
@@ -175,14 +182,18 @@ def _accuracies(
                     digits=2,
                 )
             )
-        line += [Value(row["gain"][k], digits=2) if row["fine_tuned"] else "" for k in ks]
+        line += [
+            Value(row["gain"][k], digits=2, signed=True) if row["fine_tuned"] else "" for k in ks
+        ]
         cells.append(line)
     columns = [
         Column("Method", numeric=False),
         *(Column(f"Top-{k}") for k in ks),
-        *(Column(f"Gain at {k}") for k in ks),
+        *(Column(f"Gain {k}") for k in ks),
     ]
-    caption = "Gain: points above the reference."
+    caption = (
+        "First the reference, before fine-tuning. Gain: points above it, at the top 1 and so on."
+    )
     if n_networks > 1:
         caption += f" Means and standard deviations over {n_networks} networks."
     return Table(name, title, columns, cells, caption=caption, groups=[1])

@@ -60,9 +60,9 @@ def run(context: Context, *, k: int = 2, points: int = 241) -> Section:
             Figure(
                 "slice",
                 "Losses against the score of the true label; the wrong labels’ scores are "
-                f"{', '.join(f'{s:g}' for s in OTHERS)}. Grey steps: the top-1 and the top-{k} "
-                "error. The one-vs-all losses also count the wrong labels’ own losses, which do "
-                "not vary along the line.",
+                f"{', '.join(f'{s:g}'.replace('-', '−') for s in OTHERS)}. Grey steps: the top-1 "
+                f"and the top-{k} error. The one-vs-all losses also count the wrong labels’ own "
+                "losses, which do not vary along the line.",
                 charts,
                 draw=lambda: _picture(charts),
             )
@@ -112,7 +112,7 @@ def _table() -> Table:
 
     listed = losses.table()
     names = {"loss": "Name", "what": "Loss", "convex": "Convex", "smooth": "Smooth"}
-    names |= {"top-k calibrated": "Top-k calibrated"}
+    names |= {"top-k calibrated": "Top-k calibrated, by the paper"}
     return Table(
         "table",
         "The losses of this library.",

@@ -41,6 +41,9 @@ def kernels_of(method: str) -> str:
 
 
 def relative_cost(method: str) -> float:
-    """Roughly how long a path over C takes compared with softmax's."""
-    family, _ = paper.split_method(method)
-    return {"topk-svm": 2.5, "topk-ent": 2.0, "svm-multi": 1.5, "svm-ova": 0.8}.get(family, 1.0)
+    """Roughly how long a path over C takes compared with softmax's, as measured on Letter."""
+    family, k = paper.split_method(method)
+    if family == "smooth-topk-svm":
+        return 0.7 + 0.25 * k
+    costs = {"svm-multi": 1.7, "topk-svm": 2.5, "topk-ent": 2.5, "trunc-ent": 3.0, "lr-ova": 0.6}
+    return costs.get(family, 1.0)

@@ -342,6 +342,10 @@ TABLE_4 = {
 }
 
 
+#: Sparse features before the paper's principal components, which keep all inner products.
+RAW_FEATURES = {"news20": 62_060}
+
+
 @dataclass(frozen=True)
 class FineTuning:
     """A half of Table 5: the softmax network before, and networks after fine-tuning."""

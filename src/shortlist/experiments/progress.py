@@ -83,15 +83,19 @@ class Bars:
         self.progress.update(self.whole, description=text, **update)
 
 
+#: In a log, units shorter than this many seconds get a line only every so often.
+_SHORT, _EVERY = 1.0, 2.0
+
+
 class Lines:
-    """A plain line for each finished unit, for logs."""
+    """A plain line for each finished unit, for logs; of many short units, for some."""
 
     def __init__(self, console: Console) -> None:
         self.console = console
 
     def begin(self, title: str, units: Sequence[Unit], n_stored: int) -> None:
         self.title = title
-        self.start = time.monotonic()
+        self.start = self.last = time.monotonic()
         self.total = sum(unit.weight for unit in units)
         self.done, self.n_finished, self.n_units = 0.0, 0, len(units)
         if n_stored:
@@ -103,7 +107,11 @@ class Lines:
     def finish(self, unit: Unit, seconds: float) -> None:
         self.done += unit.weight
         self.n_finished += 1
-        left = (time.monotonic() - self.start) * (self.total - self.done) / self.done
+        now = time.monotonic()
+        if seconds < _SHORT and now - self.last < _EVERY and self.n_finished < self.n_units:
+            return
+        self.last = now
+        left = (now - self.start) * (self.total - self.done) / self.done
         count = f"{self.n_finished} of {self.n_units}"
         self._print(f"{unit.name}: {seconds:.1f} s ({count}, about {left:.0f} s left)")
 

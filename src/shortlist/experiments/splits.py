@@ -11,11 +11,11 @@ from shortlist.experiments.protocol import Parts
 from shortlist.experiments.registry import MissingData
 
 
-def letter_parts() -> Parts:
+def letter_parts(dtype: Any = np.float64) -> Parts:
     """Letter as it comes with the package, in the paper's three parts."""
     from shortlist.datasets import load_letter
 
-    data = load_letter()
+    data = load_letter(dtype=dtype)
     return Parts(data.X_train, data.y_train, data.X_test, data.y_test, data.X_val, data.y_val)
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+import numpy as np
+
 from shortlist.experiments import paper
 from shortlist.experiments.comparison import (
     TOLERANCE,
@@ -39,7 +41,9 @@ def letter(
     max_epochs: int = MAX_EPOCHS,
 ) -> Section:
     """Letter: 26 classes, 16 features, 10500 / 4500 / 5000 examples, embedded."""
-    return reproduce(context, "letter", letter_parts(), methods, tol, max_epochs, descent=True)
+    # Single precision, as for all data here: a third less time, and the same table to 0.3 points.
+    parts = letter_parts(np.float32)
+    return reproduce(context, "letter", parts, methods, tol, max_epochs, descent=True)
 
 
 def caltech101(
@@ -177,7 +181,7 @@ def _descent_units(
             },
             descend_path,
             parts,
-            2.0,
+            1.5,
             kernels_of(method),
         )
         for method in truncated
@@ -247,11 +251,11 @@ def _introduction(dataset: str, parts: Parts) -> str:
 def _headlines(rows: list[list[Cell]], records: list[Record]) -> list[tuple[str, str]]:
     gaps = sorted(abs(d) for d in differences(rows))
     within = sum(round(gap, 1) <= TOLERANCE for gap in gaps)
-    seconds = sum(record["seconds"] for record in records)
+    seconds = sum(record["cpu_seconds"] for record in records)
     return [
         (f"{within} of {len(gaps)}", f"numbers within {TOLERANCE} points of the paper’s"),
         (f"{gaps[len(gaps) // 2]:.2f}", "points of difference in the median"),
-        (_duration(seconds), f"of training for {_n_models(records)} models in all"),
+        (_duration(seconds), f"of processor time for training {_n_models(records)} models"),
     ]
 
 
@@ -275,7 +279,7 @@ def _training_table(methods: list[str], records: list[Record], ks: Sequence[int]
                 *(f"{model['C']:.3g}" for model in chosen),
                 "–" if worst is None else f"{worst:.1e}",
                 str(len(record["points"])),
-                Value(record["seconds"]),
+                Value(record["cpu_seconds"]),
             ]
         )
     columns = [
@@ -292,7 +296,7 @@ def _training_table(methods: list[str], records: list[Record], ks: Sequence[int]
         rows,
         caption="The gap is the largest among the chosen models: the share of the objective by "
         "which it may exceed the optimum. Truncated losses are not convex and have none. "
-        "Seconds are those of the whole path over C in one process.",
+        "Seconds of processor time for the whole path over C.",
         groups=family_starts(methods),
         fold=True,
     )
@@ -328,7 +332,7 @@ def _protocol(parts: Parts, tol: float, records: list[Record]) -> list[str]:
         "models are trained again on all of it"
     )
     lines = [
-        "No intercept and no further scaling of the features.",
+        "No intercept and no further scaling of the features; single precision.",
         "Two values of C a decade from 1e-5 to 1e3, extended where the best lies at the edge (here "
         f"{min(tried):.1g} to {max(tried):.1g} were tried), and cut short where five values in a "
         "row bring no improvement at any k. Each value starts from the duals of the one before.",

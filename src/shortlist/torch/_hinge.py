@@ -10,7 +10,13 @@ import torch
 from torch import Tensor
 
 from ._entropy import Variant
-from ._projection import Projection, closed_form_fits, project_alpha, project_beta
+from ._projection import (
+    Projection,
+    all_at_least,
+    closed_form_fits,
+    project_alpha,
+    project_beta,
+)
 from ._selection import largest
 
 
@@ -87,8 +93,8 @@ class SmoothTopKHinge:
         return result.scatter(1, label, -result.sum(1, keepdim=True))
 
 
-class _Rows(NamedTuple):
-    """Gradient without the label's entry (n, m), value (n, 1), and minus the label's entry."""
+class _Solved(NamedTuple):
+    """Gradient without the label's entry (n, m), value (n,), and minus the label's entry (n,)."""
 
     x: Tensor
     value: Tensor
@@ -102,15 +108,15 @@ def _smooth_hinge(
     label = target.unsqueeze(1)
     n_others = scores.shape[1] - 1
     # Wide enough for nearly every row: one entry more costs less than one row left unsolved.
-    width = min(max(12, k + 7), n_others)
+    width = min(max(12, k + 9), n_others)
     others = scores.scatter(1, label, -math.inf)
-    rows = _from_largest(others, scores.gather(1, label), width, k, gamma, alpha)
-    return rows.value.squeeze(1), rows.x.scatter_(1, label, -rows.mass)
+    found = _from_largest(others, scores.gather(1, label).squeeze(1), width, k, gamma, alpha)
+    return found.value, found.x.scatter_(1, label, found.mass.neg_().unsqueeze(1))
 
 
 def _from_largest(
     others: Tensor, label_score: Tensor, width: int, k: int, gamma: float, alpha: bool
-) -> _Rows:
+) -> _Solved:
     """Solve for each row from its ``width`` largest entries; overwrites ``others``.
 
     That is exact where no entry left out exceeds the projection's cut. Rows where one may are asked
@@ -118,44 +124,60 @@ def _from_largest(
     start of training, give nearly every class a share.
     """
     n_rows, n_others = others.shape[0], others.shape[1] - 1
-    top, index = largest(others, width)
-    pivot = top[:, k - 1 : k].clone()
-    base = 1 + (pivot - label_score)
-    top -= pivot
+    values, index = largest(others, width)
+    by_rank = values.t().contiguous()
+    pivot = by_rank[k - 1]
+    base = (pivot - label_score).add_(1)
+    top = by_rank - pivot
     project = project_alpha if alpha else project_beta
     if not closed_form_fits(k, width):
-        entries = others.sub_(pivot)
-        return _fill(project(top, entries, base, k, gamma), entries, gamma)
+        entries = others.sub_(pivot.unsqueeze(1))
+        return _fill(project(top, entries, base, k, gamma), entries, gamma, 1)
 
     found = project(top, None, base, k, gamma)
-    unsolved, solved = None, None
-    if width < n_others:
-        unsolved = (found.cut < top[:, -1:]).squeeze(1).nonzero().squeeze(1)
-        wider = min(8 * width, n_others)
-        if 0 < 4 * len(unsolved) <= n_rows and closed_form_fits(k, wider):
-            solved = _from_largest(others[unsolved], label_score[unsolved], wider, k, gamma, alpha)
-        elif len(unsolved) > 0:
-            entries = others[unsolved].sub_(pivot[unsolved])
-            exact = project(top[unsolved], entries, base[unsolved], k, gamma)
-            solved = _fill(exact, entries, gamma)
-    part = _fill(found, top, gamma)
-    # In place: fresh memory for a batch of scores costs more than the arithmetic.
-    rows = part._replace(x=others.zero_().scatter_(1, index, part.x))
-    if solved is not None:
-        for old, new in zip(rows, solved, strict=True):
-            old.index_copy_(0, unsolved, new)
-    return rows
+    if width == n_others or all_at_least(found.cut - top[-1], 0.0):
+        return _spread(_fill(found, top, gamma, 0), others, index)
+
+    unsolved = (found.cut < top[-1]).nonzero().squeeze(1)
+    wider = min(8 * width, n_others)
+    if len(unsolved) == n_rows:
+        entries = others.sub_(pivot.unsqueeze(1))
+        return _fill(project(top, entries, base, k, gamma), entries, gamma, 1)
+    if 4 * len(unsolved) <= n_rows and closed_form_fits(k, wider):
+        exact = _from_largest(others[unsolved], label_score[unsolved], wider, k, gamma, alpha)
+    else:
+        entries = others[unsolved].sub_(pivot[unsolved].unsqueeze(1))
+        wide = project(top[:, unsolved], entries, base[unsolved], k, gamma)
+        exact = _fill(wide, entries, gamma, 1)
+    solved = _spread(_fill(found, top, gamma, 0), others, index)
+    for old, new in zip(solved, exact, strict=True):
+        old.index_copy_(0, unsolved, new)
+    return solved
 
 
-def _fill(found: Projection, entries: Tensor, gamma: float) -> _Rows:
-    """Turn a projection's scalars into its entries, in place."""
-    x = entries.sub_(found.cut).clamp_(min=0).clamp_(max=found.cap)
+def _fill(found: Projection, entries: Tensor, gamma: float, dim: int) -> _Solved:
+    """Turn a projection's scalars into its entries, in place; ``dim`` is that of the classes."""
+    x = entries.sub_(found.cut.unsqueeze(dim))
+    if isinstance(found.cap, Tensor):
+        x = x.clamp_(min=0).clamp_(max=found.cap.unsqueeze(dim))
+    else:
+        x = x.clamp_(0, found.cap)
     if gamma != 1:
         x.div_(gamma)
-    value = found.offset + x.norm(dim=1, keepdim=True).square_().mul_(gamma / 2)
+    # Few entries, by rank: two small steps. All entries: one pass without memory for squares.
+    squares = (x * x).sum(0) if dim == 0 else x.norm(dim=1).square_()
+    value = found.offset + squares.mul_(gamma / 2)
+    if found.slack is None:
+        return _Solved(x, value, torch.ones_like(value))
     # Where the sum is slack its rounded value must not read as 1: curvature looks at it.
-    slack = x.sum(1, keepdim=True).clamp_(max=1 - torch.finfo(x.dtype).eps)
-    return _Rows(x, value, torch.maximum(slack, found.binds))
+    total = x.sum(dim).clamp_(max=1 - torch.finfo(x.dtype).eps)
+    return _Solved(x, value, torch.where(found.slack, total, 1.0))
+
+
+def _spread(found: _Solved, rows: Tensor, index: Tensor) -> _Solved:
+    """Put entries given by rank into their columns of ``rows``, which is overwritten."""
+    # In place: fresh memory for a batch of scores costs more than the arithmetic.
+    return found._replace(x=rows.zero_().scatter_(1, index, found.x.t()))
 
 
 @torch.library.custom_op("shortlist::smooth_topk_hinge", mutates_args=())

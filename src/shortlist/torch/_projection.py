@@ -5,9 +5,10 @@ beta set is x_j = clip(a_j - tau, 0, cap) / gamma: two scalars a row. From sorte
 in closed form, from all entries of a row in Newton steps.
 
 Entries are measured from the k-th largest (the pivot): near it lie tau and every entry that is
-neither zero nor at the cap, so neither large scores nor a small gamma cost precision. ``top`` holds
-at least the k largest entries of each row, sorted; ``entries`` holds them all, or is None where
-``top`` does; ``base`` (n, 1) is the pivot's own margin.
+neither zero nor at the cap, so neither large scores nor a small gamma cost precision. Of n rows,
+``top`` holds at least the k largest entries, sorted and by rank: shape (width, n), which lets small
+reductions run over many rows at once. ``entries`` (n, m) holds them all, or is None where ``top``
+does; ``base`` (n,) is the pivot's own margin.
 """
 
 from __future__ import annotations
@@ -17,23 +18,23 @@ from functools import lru_cache
 from typing import NamedTuple
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 # Newton steps guarded by bisection end after a handful of passes; the bound is for NaN scores.
 _MAX_PASSES = 100
 
 
 class Projection(NamedTuple):
-    """x = clip(entries - cut, 0, cap) / gamma; all of shape (n, 1).
+    """x = clip(entries - cut, 0, cap) / gamma; tensors of shape (n,), or one cap for all rows.
 
-    max <a, x> - gamma/2 |x|^2 is ``offset`` + gamma/2 |x|^2; ``binds`` is 1 where <1, x> = 1 and 0
-    where it is less.
+    max <a, x> - gamma/2 |x|^2 is ``offset`` + gamma/2 |x|^2. ``slack`` marks the rows with
+    <1, x> < 1; None: there are none.
     """
 
     cut: Tensor
-    cap: Tensor
+    cap: Tensor | float
     offset: Tensor
-    binds: Tensor
+    slack: Tensor | None
 
 
 def closed_form_fits(k: int, width: int) -> bool:
@@ -46,13 +47,14 @@ def project_beta(
 ) -> Projection:
     """Project onto {0 <= x_j <= 1/k, <1, x> <= 1}: tau >= 0, and tau = 0 where the sum is slack."""
     cap = gamma / k
-    root = _equality(top, entries, k, cap)
-    level = root + base
-    tau = level.clamp(min=0)
-    cut = tau - base
-    excess = (top - cut).sub_(cap).clamp_(min=0).sum(1, keepdim=True)
-    offset = tau + excess.div_(k)
-    return Projection(cut, torch.full_like(cut, cap), offset, level.gt_(0))
+    cut = _equality(top, entries, k, cap)
+    tau = cut + base
+    slack = None
+    if not all_at_least(tau, torch.finfo(tau.dtype).tiny):
+        slack = tau <= 0
+        tau.clamp_(min=0)
+        cut = tau - base
+    return Projection(cut, cap, tau.add_(_cut_off(top, cut, cap, k)), slack)
 
 
 def project_alpha(
@@ -65,24 +67,35 @@ def project_alpha(
     """
     full_cap = gamma / k
     cut = _equality(top, entries, k, full_cap)
-    excess = (top - cut).sub_(full_cap).clamp_(min=0).sum(1, keepdim=True)
-    offset = (cut + base).add_(excess.div_(k))
-    cap, binds = torch.full_like(cut, full_cap), torch.ones_like(cut)
-    rows = (offset < 0).squeeze(1).nonzero().squeeze(1)
-    if len(rows):
-        level = base[rows]
-        # No entry this far below the pivot is positive; huge ones would cost precision.
-        margins = top[rows].clamp_(min=-2 * full_cap) + level
-        if entries is None:
-            tau, row_cap = _cone_sorted(margins, k)
-        else:
-            tau, row_cap = _cone_newton(entries[rows] + level, margins[:, :k], k)
-        empty = margins[:, :k].sum(1, keepdim=True) <= 0
-        cut.index_copy_(0, rows, torch.where(empty, 0, tau - level))
-        cap.index_copy_(0, rows, torch.where(empty, 0, row_cap))
-        offset.index_fill_(0, rows, 0.0)
-        binds.index_fill_(0, rows, 0.0)
-    return Projection(cut, cap, offset, binds)
+    offset = (cut + base).add_(_cut_off(top, cut, full_cap, k))
+    if all_at_least(offset, 0.0):
+        return Projection(cut, full_cap, offset, None)
+    slack = offset < 0
+    # No entry this far below the pivot is positive; huge ones would cost precision.
+    margins = top.clamp(min=-2 * full_cap).add_(base)
+    if entries is None:
+        # For all rows: leaving out those that need it not would cost more small steps.
+        tau, cap = _cone_sorted(margins, k)
+    else:
+        rows = slack.nonzero().squeeze(1)
+        tau, cap = torch.zeros_like(cut), torch.zeros_like(cut)
+        found = _cone_newton(entries[rows] + base[rows].unsqueeze(1), margins[:k, rows], k)
+        tau.index_copy_(0, rows, found[0])
+        cap.index_copy_(0, rows, found[1])
+    empty = margins[:k].sum(0) <= 0
+    cut = torch.where(slack, torch.where(empty, 0, tau - base), cut)
+    cap = torch.where(slack, torch.where(empty, 0, cap), full_cap)
+    return Projection(cut, cap, offset.clamp_(min=0), slack)
+
+
+def all_at_least(values: Tensor, bound: float) -> bool:
+    """Tell whether no entry is less than ``bound``; NaN counts as less."""
+    return len(values) == 0 or float(values.min()) >= bound
+
+
+def _cut_off(top: Tensor, cut: Tensor, cap: float, k: int) -> Tensor:
+    """Return (sum of relu(t_j - cut - cap)) / k; only the k largest reach the cap."""
+    return (top[:k] - (cut + cap)).clamp_(min=0).sum(0).div_(k)
 
 
 def _equality(top: Tensor, entries: Tensor | None, k: int, cap: float) -> Tensor:
@@ -93,19 +106,21 @@ def _equality(top: Tensor, entries: Tensor | None, k: int, cap: float) -> Tensor
     S_r - S_n - (r - n) tau. All fall in tau, so the root is
     tau = min over n < k of max over r > n of (S_r - S_n - (k - n) cap) / (r - n).
     """
-    width = top.shape[1]
+    width = top.shape[0]
     if not closed_form_fits(k, width):
-        root = top.new_full((top.shape[0], 1), -cap)
+        root = top.new_full((top.shape[1],), -cap)
     else:
         # Entries below -cap are zero and entries above cap are capped, however far they are.
-        sums = nn.functional.pad(top.clamp(-2 * cap, cap).cumsum(1), (1, 0))
+        clipped = top.clamp(-2 * cap, cap)
+        sums = clipped.cumsum(0)
         table = _tables(k, width, top.dtype, top.device)
-        gaps = sums[:, None, 1:] - (sums[:, :k] + cap * table.free).unsqueeze(2)
-        root = torch.addcmul(table.forbidden, gaps, table.per_gap).amax(2).amin(1, keepdim=True)
+        before = (sums[:k] - clipped[:k]).add_(table.free, alpha=cap)
+        gaps = sums - before.unsqueeze(1)
+        root = torch.addcmul(table.forbidden, gaps, table.per_gap).amax(1).amin(0)
     if entries is None:
         return root
     # The entries left out can only raise the root.
-    return _equality_newton(entries, root.clamp_(-cap, 0), k, cap)
+    return _equality_newton(entries, top[:k], root.clamp_(-cap, 0), k, cap)
 
 
 def _cone_sorted(a: Tensor, k: int) -> tuple[Tensor, Tensor]:
@@ -117,57 +132,62 @@ def _cone_sorted(a: Tensor, k: int) -> tuple[Tensor, Tensor]:
     (n S_r - k S_n) / ((k - n)^2 + n (r - n)), and then cap = min over n < k of
     (sum of relu(a_j - tau) beyond the n largest) / (k - n).
     """
-    sums = nn.functional.pad(a.cumsum(1), (1, 0))
-    table = _tables(k, a.shape[1], a.dtype, a.device)
-    gaps = table.capped * sums[:, None, 1:] - k * sums[:, :k, None]
-    tau = torch.addcmul(table.forbidden, gaps, table.per_cone).amax(2).amin(1, keepdim=True)
+    sums = a.cumsum(0)
+    table = _tables(k, a.shape[0], a.dtype, a.device)
+    before = sums[:k] - a[:k]
+    gaps = table.capped * sums - (k * before).unsqueeze(1)
+    tau = torch.addcmul(table.forbidden, gaps, table.per_cone).amax(1).amin(0)
     positive = (a - tau).clamp_(min=0)
-    largest = nn.functional.pad(positive.cumsum(1), (1, 0))
-    cap = ((largest[:, -1:] - largest[:, :k]) / table.free).amin(1, keepdim=True)
-    return tau, cap
+    sums = positive.cumsum(0)
+    beyond = sums[-1] - (sums[:k] - positive[:k])
+    return tau, beyond.div_(table.free).amin(0)
 
 
 class _Tables(NamedTuple):
-    """Coefficients for n = 0 .. k - 1 entries at the cap (down) and r = 1 .. width positive."""
+    """Coefficients for n = 0 .. k - 1 entries at the cap and r = 1 .. width positive."""
 
-    capped: Tensor  # n, as a column
-    free: Tensor  # k - n, as a row
-    per_gap: Tensor  # 1 / (r - n), or 0 where r <= n
+    capped: Tensor  # n, (k, 1, 1)
+    free: Tensor  # k - n, (k, 1)
+    per_gap: Tensor  # 1 / (r - n), or 0 where r <= n; (k, width, 1), and so are those below
     per_cone: Tensor  # 1 / ((k - n)^2 + n (r - n)), or 0 where r <= n
     forbidden: Tensor  # minus infinity where r <= n, or 0
 
 
 @lru_cache(maxsize=64)
 def _tables(k: int, width: int, dtype: torch.dtype, device: torch.device) -> _Tables:
-    capped = torch.arange(k, dtype=dtype, device=device).unsqueeze(1)
-    gap = torch.arange(1, width + 1, dtype=dtype, device=device) - capped
+    capped = torch.arange(k, dtype=dtype, device=device).view(k, 1, 1)
+    gap = torch.arange(1, width + 1, dtype=dtype, device=device).view(1, width, 1) - capped
     allowed = gap > 0
     free = k - capped
     return _Tables(
         capped,
-        free.squeeze(1),
+        free.squeeze(2),
         torch.where(allowed, 1 / gap, 0),
         torch.where(allowed, 1 / (free * free + capped * gap), 0),
         torch.where(allowed, torch.zeros_like(gap), -torch.inf),
     )
 
 
-def _equality_newton(entries: Tensor, low: Tensor, k: int, cap: float) -> Tensor:
+def _equality_newton(entries: Tensor, top: Tensor, low: Tensor, k: int, cap: float) -> Tensor:
     """Solve what :func:`_equality` solves, over all entries, from a lower bound."""
-    clipped = torch.empty_like(entries)
+    # Whatever exceeds cap is at the cap, and its size would cost precision.
+    entries, top = entries.clamp(max=cap), top.clamp(max=cap)
+    positive = torch.empty_like(entries)
 
     def excess(tau: Tensor) -> tuple[Tensor, Tensor]:
-        torch.sub(entries, tau, out=clipped).clamp_(0, cap)
-        total = clipped.sum(1, keepdim=True)
-        # Neither 0 nor at the cap. All in place: comparisons that make booleans are slow.
-        inside = clipped.div_(cap).frac_().sign_().sum(1, keepdim=True)
-        return total - k * cap, inside
+        torch.sub(entries, tau.unsqueeze(1), out=positive).clamp_(min=0)
+        total = positive.sum(1)
+        # All in place: comparisons that make booleans are slow. Only the k largest reach the cap.
+        support = positive.sign_().sum(1)
+        beyond = (top - (tau + cap)).clamp_(min=0)
+        total.sub_(beyond.sum(0))
+        return total.sub_(k * cap), support.sub_(beyond.sign_().sum(0))
 
     return _newton(excess, low, torch.zeros_like(low), cap)
 
 
 def _cone_newton(entries: Tensor, top: Tensor, k: int) -> tuple[Tensor, Tensor]:
-    """Solve what :func:`_cone_sorted` solves, over all entries; ``top`` holds the k largest.
+    """Solve what :func:`_cone_sorted` solves, over all entries; ``top`` (k, n): the k largest.
 
     In T = tau + cap: with k tau = -sum relu(a - T), F(T) = sum relu(a - tau) + 2 k tau - k T
     decreases, is >= 0 at the k-th largest entry, and <= 0 at ``high`` below.
@@ -175,19 +195,19 @@ def _cone_newton(entries: Tensor, top: Tensor, k: int) -> tuple[Tensor, Tensor]:
     positive = torch.empty_like(entries)
 
     def lower(upper: Tensor) -> Tensor:
-        return (top - upper).clamp_(min=0).sum(1, keepdim=True) / -k
+        return (top - upper).clamp_(min=0).sum(0) / -k
 
     def condition(upper: Tensor) -> tuple[Tensor, Tensor]:
         tau = lower(upper)
-        n_capped = (top > upper).sum(1, keepdim=True)
-        torch.sub(entries, tau, out=positive).clamp_(min=0)
-        total = positive.sum(1, keepdim=True)
-        support = positive.sign_().sum(1, keepdim=True)
+        n_capped = (top > upper).sum(0)
+        torch.sub(entries, tau.unsqueeze(1), out=positive).clamp_(min=0)
+        total = positive.sum(1)
+        support = positive.sign_().sum(1)
         slope = ((k - n_capped) ** 2 + n_capped * (support - n_capped)) / k
         return total + 2 * k * tau - k * upper, slope
 
-    high = torch.maximum(top[:, :1], entries.clamp(min=0).sum(1, keepdim=True) / k)
-    upper = _newton(condition, top[:, -1:], high, high)
+    high = torch.maximum(top[0], entries.clamp(min=0).sum(1) / k)
+    upper = _newton(condition, top[-1], high, high)
     tau = lower(upper)
     return tau, upper - tau
 

@@ -18,6 +18,7 @@ class Value:
 
     ``deviation`` is a standard deviation over repetitions; ``best`` marks the best of a column,
     ``paper_best`` what the paper prints in bold; ``note`` is a mark that a table's note explains.
+    ``signed`` numbers are differences themselves.
     """
 
     ours: float
@@ -27,15 +28,27 @@ class Value:
     paper_best: bool = False
     digits: int = 1
     note: str = ""
+    signed: bool = False
 
     @property
     def difference(self) -> float | None:
         return None if self.paper is None else self.ours - self.paper
 
     def text(self, number: float | None) -> str:
+        """A number for people, with as many digits as the value has."""
         if number is None or not math.isfinite(number):
             return "–"
-        return f"{number:.{self.digits}f}"
+        return self.signed_text(number) if self.signed else f"{number:.{self.digits}f}"
+
+    def signed_text(self, number: float) -> str:
+        """The same with its sign; what rounds to zero has none."""
+        text = f"{number:+.{self.digits}f}".replace("-", "−")
+        return text[1:] if float(f"{number:.{self.digits}f}") == 0 else text
+
+    @property
+    def difference_text(self) -> str:
+        """The difference from the paper, signed; empty where there is none."""
+        return "" if self.difference is None else self.signed_text(self.difference)
 
 
 Cell = Value | str
@@ -110,7 +123,7 @@ class Chart:
     y_log: bool = False
     x_limits: tuple[float, float] | None = None
     y_limits: tuple[float, float] | None = None
-    #: Horizontal lines: height and name.
+    #: Horizontal lines: height and name, which is empty where the axis says it.
     levels: Sequence[tuple[float, str]] = ()
     #: Whether x counts something, so that ticks are whole numbers.
     x_whole: bool = False

@@ -9,7 +9,6 @@ from importlib.resources import files
 from shortlist.experiments.report.markdown import to_html
 from shortlist.experiments.report.model import Cell, Figure, Report, Section, Table, Value
 from shortlist.experiments.report.svg import chart_svg, legend_html
-from shortlist.experiments.report.terminal import signed
 
 
 def page(report: Report, pictures: dict[str, str]) -> str:
@@ -129,7 +128,7 @@ def _paper(value: Value, tolerance: float | None) -> str:
     kind = "difference far" if far else "difference"
     return (
         f'<span class="beside"><span class="paper">{number}</span> '
-        f'<span class="{kind}">{signed(value)}</span></span>'
+        f'<span class="{kind}">{value.difference_text}</span></span>'
     )
 
 

@@ -79,13 +79,21 @@ def _opening(tag: str, alternative: str) -> str:
 def _draw_charts(charts: Sequence[Chart]) -> Any:
     from matplotlib.figure import Figure as Canvas
 
-    canvas = Canvas(figsize=(5.6 * len(charts), 4.6), layout="constrained")
-    for chart, ax in zip(charts, canvas.subplots(1, len(charts), squeeze=False)[0], strict=True):
+    # Side by side like in the page; more than three would be too small to read.
+    n_columns = len(charts) if len(charts) <= 3 else 2
+    n_rows = -(-len(charts) // n_columns)
+    canvas = Canvas(figsize=(4.8 * n_columns, 4.2 * n_rows), layout="constrained")
+    axes = canvas.subplots(n_rows, n_columns, squeeze=False).flat
+    for ax in list(axes)[len(charts) :]:
+        ax.remove()
+    for chart, ax in zip(charts, canvas.axes, strict=True):
         _draw_chart(chart, ax)
     return canvas
 
 
 def _draw_chart(chart: Chart, ax: Any) -> None:
+    from matplotlib.patheffects import withStroke
+
     for series in chart.series:
         ax.plot(series.x, series.y, label=series.name, **_line(series))
     if chart.x_log:
@@ -107,6 +115,7 @@ def _draw_chart(chart: Chart, ax: Any) -> None:
             ha="right",
             color="0.4",
             fontsize="small",
+            path_effects=[withStroke(linewidth=3, foreground="white")],
         )
     if chart.x_whole:
         from matplotlib.ticker import MaxNLocator

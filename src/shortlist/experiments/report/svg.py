@@ -94,11 +94,13 @@ def _levels(chart: Chart, y: Scale) -> Iterator[str]:
         if not y.low <= height <= y.high:
             continue
         position = y(height)
-        yield (
-            f'<g class="level"><path d="M{LEFT} {position:.1f}H{WIDTH - RIGHT}"/>'
-            f'<text x="{WIDTH - RIGHT - 2}" y="{position - 5:.1f}" text-anchor="end">'
-            f"{html.escape(name)}</text></g>"
-        )
+        yield f'<g class="level"><path d="M{LEFT} {position:.1f}H{WIDTH - RIGHT}"/>'
+        if name:
+            yield (
+                f'<text x="{WIDTH - RIGHT - 2}" y="{position - 5:.1f}" text-anchor="end">'
+                f"{html.escape(name)}</text>"
+            )
+        yield "</g>"
 
 
 def _curve(series: Series, number: int, x: Scale, y: Scale) -> str:

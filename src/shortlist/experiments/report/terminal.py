@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 from rich import box
 from rich.console import Console
@@ -11,7 +12,7 @@ from rich.padding import Padding
 from rich.table import Table as RichTable
 from rich.text import Text
 
-from shortlist.experiments.report.markdown import to_plain
+from shortlist.experiments.report.markdown import is_strong, to_plain
 from shortlist.experiments.report.model import Cell, Section, Table, Value
 
 
@@ -34,64 +35,93 @@ def show_table(table: Table, console: Console) -> None:
     On a narrow terminal these stand beneath the number.
     """
     console.print()
-    shown = _laid_out(table, " ")
-    if Measurement.get(console, console.options, shown).minimum > console.width:
-        shown = _laid_out(table, "\n")
-    console.print(shown)
+    console.print(next(_fitting(table, console)))
     for line in _legend(table):
         console.print(Text(line, style="dim"))
 
 
-def _laid_out(table: Table, separator: str) -> RichTable:
+@dataclass(frozen=True)
+class _Layout:
+    """What stands between a number and its deviation, and before the paper's number."""
+
+    before_deviation: str = " "
+    before_paper: str = " "
+    names_wrap: bool = False
+
+
+#: From the widest to the narrowest.
+_LAYOUTS = (
+    _Layout(),
+    _Layout(before_paper="\n"),
+    _Layout(before_deviation="\n", before_paper="\n"),
+    _Layout(before_deviation="\n", before_paper="\n", names_wrap=True),
+)
+
+
+def _fitting(table: Table, console: Console) -> Iterator[RichTable]:
+    """Yield the table in the layouts that cut no number short; the narrowest in any case."""
+    for layout in _LAYOUTS:
+        shown = _laid_out(table, layout)
+        unlimited = console.options.update(width=10_000)
+        needed = Measurement.get(console, unlimited, shown).minimum
+        if needed <= console.width or layout is _LAYOUTS[-1]:
+            yield shown
+
+
+def _laid_out(table: Table, layout: _Layout) -> RichTable:
     shown = RichTable(
         title=to_plain(table.title),
         title_justify="left",
         box=box.SIMPLE_HEAD,
         pad_edge=False,
-        padding=(0, 2, 0, 0),
+        padding=(0, 1 if layout.names_wrap else 2, 0, 0),
     )
+    texts = []
     for place, column in enumerate(table.columns):
+        cells = [row[place] for row in table.rows]
+        texts.append(_column_texts(cells, table.tolerance, layout))
+        numbers = any(isinstance(cell, Value) for cell in cells)
+        whole = numbers or (place == 0 and not layout.names_wrap)
         shown.add_column(
             Text(column.name),
             justify="right" if column.numeric else "left",
-            no_wrap=not place or any(isinstance(row[place], Value) for row in table.rows),
+            no_wrap=whole,
+            # Unless it is told, rich takes for granted that lines may be broken between words.
+            min_width=max(text.cell_len for text in (Text(column.name), *_lines(texts[-1])))
+            if whole
+            else None,
         )
-    widths = [_difference_width(table, place) for place in range(len(table.columns))]
-    for number, row in enumerate(table.rows):
+    for number, row in enumerate(zip(*texts, strict=True)):
         if number in table.groups and number:
             shown.add_section()
-        cells = zip(row, widths, strict=True)
-        shown.add_row(*(_text(cell, table.tolerance, width, separator) for cell, width in cells))
+        shown.add_row(*row)
     return shown
 
 
-def _difference_width(table: Table, place: int) -> int:
-    cells = [row[place] for row in table.rows]
-    return max((len(signed(cell)) for cell in cells if isinstance(cell, Value)), default=0)
+def _column_texts(cells: Sequence[Cell], tolerance: float | None, layout: _Layout) -> list[Text]:
+    width = max((len(cell.difference_text) for cell in cells if isinstance(cell, Value)), default=0)
+    return [_text(cell, tolerance, width, layout) for cell in cells]
 
 
-def _text(cell: Cell, tolerance: float | None, width: int, separator: str) -> Text:
+def _lines(texts: Sequence[Text]) -> Iterator[Text]:
+    for text in texts:
+        yield from text.split()
+
+
+def _text(cell: Cell, tolerance: float | None, width: int, layout: _Layout) -> Text:
     if isinstance(cell, str):
-        return Text(to_plain(cell))
+        return Text(to_plain(cell), style="bold" if is_strong(cell) else "")
     parts: list[tuple[str, str]] = [
         (cell.text(cell.ours) + cell.note, "bold green" if cell.best else "")
     ]
     if cell.deviation is not None:
-        parts.append((f" ±{cell.text(cell.deviation)}", "dim"))
+        parts.append((f"{layout.before_deviation}±{cell.text(cell.deviation)}", "dim"))
     if cell.paper is not None and cell.difference is not None:
-        theirs = f"{separator}{cell.text(cell.paper):>4}"
+        theirs = f"{layout.before_paper}{cell.text(cell.paper):>4}"
         parts.append((theirs, "bold" if cell.paper_best else "dim"))
         far = tolerance is not None and round(abs(cell.difference), cell.digits) > tolerance
-        parts.append((f" {signed(cell):>{width}}", "yellow" if far else "dim"))
+        parts.append((f" {cell.difference_text:>{width}}", "yellow" if far else "dim"))
     return Text.assemble(*parts)
-
-
-def signed(value: Value) -> str:
-    """The difference from the paper with its sign; zero has none."""
-    if value.difference is None:
-        return ""
-    text = f"{value.difference:+.{value.digits}f}".replace("-", "−")
-    return text[1:] if float(value.text(value.difference)) == 0 else text
 
 
 def _legend(table: Table) -> Sequence[str]:
