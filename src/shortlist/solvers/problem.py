@@ -4,7 +4,6 @@ primal   P(W) =  1/2 |W|^2 + sum_i C_i L(y_i, W'x_i)
 dual     D(v) = -1/2 |W|^2 - sum_i C_i L*(y_i, v_i),     W = -sum_i C_i x_i v_i'
 """
 
-import os
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -16,9 +15,12 @@ from numpy.typing import NDArray
 from shortlist.losses.base import Loss
 from shortlist.solvers.duals import readable, store, zero_duals
 from shortlist.solvers.rows import Costs, GramRows, Rows, State, chunks
+from shortlist.solvers.threads import threads_allowed
 from shortlist.solvers.visit import evaluate_rows, gradient_rows
 
-_THREADS = min(4, os.cpu_count() or 1)
+# More would wait for memory; fewer scores than this are done before threads have started.
+_MOST_THREADS = 4
+_WORTH_THREADS = 1 << 16
 
 
 @dataclass(frozen=True)
@@ -92,12 +94,13 @@ class Problem:
 def _sum_over_threads(kernel: Callable[..., Any], spec: Any, *columns: Any) -> Any:
     """The sum of kernel(spec, *columns) over a division of the rows; kernels need no GIL."""
     n = len(columns[0])
-    if n < 256:
+    threads = threads_allowed(_MOST_THREADS)
+    if threads == 1 or columns[0].size < _WORTH_THREADS:
         return np.asarray(kernel(spec, *(readable(column) for column in columns)))
-    bounds = np.linspace(0, n, _THREADS + 1).astype(int)
+    bounds = np.linspace(0, n, threads + 1).astype(int)
 
     def share(begin: int, end: int) -> Any:
         return kernel(spec, *(readable(column[begin:end]) for column in columns))
 
-    with ThreadPoolExecutor(max_workers=_THREADS) as pool:
+    with ThreadPoolExecutor(max_workers=threads) as pool:
         return np.sum(list(pool.map(share, bounds[:-1], bounds[1:])), axis=0)

@@ -1,5 +1,6 @@
-"""How many threads a matrix product may use."""
+"""How many threads matrix products and sums over examples may use."""
 
+import os
 from contextlib import AbstractContextManager, nullcontext
 from functools import cache
 from typing import Any
@@ -21,3 +22,10 @@ def threads_for(operations: float) -> AbstractContextManager[Any]:
     if operations >= WORTH_THREADS:
         return nullcontext()
     return _controller().limit(limits=1, user_api="blas")
+
+
+def threads_allowed(most: int) -> int:
+    """Threads for our own kernels: at most ``most``, and what the user or a worker pool allows."""
+    allowed = os.environ.get("OMP_NUM_THREADS", "")
+    limit = int(allowed) if allowed.isdigit() and int(allowed) > 0 else most
+    return max(1, min(most, limit, os.cpu_count() or 1))
