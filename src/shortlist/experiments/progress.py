@@ -111,9 +111,11 @@ class Lines:
         if seconds < _SHORT and now - self.last < _EVERY and self.n_finished < self.n_units:
             return
         self.last = now
-        left = (now - self.start) * (self.total - self.done) / self.done
         count = f"{self.n_finished} of {self.n_units}"
-        self._print(f"{unit.name}: {seconds:.1f} s ({count}, about {left:.0f} s left)")
+        if self.n_finished < self.n_units:
+            left = (now - self.start) * (self.total - self.done) / self.done
+            count += f", about {left:.0f} s left"
+        self._print(f"{unit.name}: {seconds:.1f} s ({count})")
 
     def end(self) -> None:
         pass
