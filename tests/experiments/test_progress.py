@@ -47,7 +47,7 @@ def test_of_many_short_units_a_log_names_the_last():
     lines.begin("squares", UNITS, 0)
     for unit in UNITS:
         lines.finish(unit, 0.01)
-    assert console.file.getvalue().startswith("unit 2: 0.0 s (3 of 3, about 0 s left)")
+    assert console.file.getvalue().startswith("unit 2: 0.0 s (3 of 3)")
 
 
 def test_bars_count_weights():
