@@ -56,7 +56,7 @@ def train(
     run = Run(problem, state or problem.zero_state(), tol, max_epochs, callback, accuracy)
     weights = run.state.weights
     try:
-        if state is not None and run.certify().relative_gap <= tol:
+        if state is not None and _holds(run):
             return Solution(run.state.weights, run.state, run.result("converged"))
         status = ascend(run, random, _patience(problem, tol))
         weights = run.state.weights
@@ -72,6 +72,12 @@ def train(
         weights = _recover(run)
         status = _status_of(stop)
     return Solution(weights, run.state, run.result(status))
+
+
+def _holds(run: Run) -> bool:
+    """Whether a warm start is a solution already."""
+    found = run.evaluate()
+    return found.relative_gap <= run.tol and run.certify(found).relative_gap <= run.tol
 
 
 def _patience(problem: Problem, tol: float) -> float:
