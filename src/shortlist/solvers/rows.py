@@ -56,6 +56,8 @@ class Costs:
 class Rows(Protocol):
     # A number in a support visit costs about so many times one in an epoch; infinite: not offered.
     support_price: float
+    # Numbers of an example that a score is made from.
+    width: float
     n: int
     dtype: np.dtype
     kappa: NDArray
@@ -114,6 +116,7 @@ class DenseRows:
         self.dtype = x.dtype
         self.bias = float(bias)
         self.block = block
+        self.width = float(self.d)
         # BLAS makes an epoch's operations cheap, unless W is small and everything in cache.
         self.support_price = 8.0
         self.kappa = np.empty(self.n)
@@ -221,6 +224,7 @@ class SparseRows:
         self.dtype = x.dtype
         self.bias = float(bias)
         self.support_price = 2.0
+        self.width = x.nnz / max(self.n, 1)
         squares = x.copy()
         squares.data = squares.data.astype(np.float64) ** 2
         self.kappa = np.asarray(squares.sum(axis=1), dtype=np.float64).ravel() + self.bias**2
@@ -301,6 +305,7 @@ class GramRows:
 
     def __init__(self, block_of: Any, diagonal: NDArray, dtype: Any, bias: float = 0.0) -> None:
         self.support_price = np.inf
+        self.width = float(diagonal.size)
         self.block_of = block_of
         self.n = diagonal.size
         self.dtype = np.dtype(dtype)
