@@ -104,7 +104,7 @@ def reproduce(
     Examples:
       shortlist reproduce letter
       shortlist reproduce caltech101 --data caltech101_silhouettes_28_split1.mat
-      shortlist reproduce all --quick --output /tmp/check
+      shortlist reproduce all --quick --output check
     """
     if name is None:
         _list_experiments(output)
