@@ -126,9 +126,9 @@ def test_the_callback_gets_each_model_as_it_is_ready(data):
 
 
 def test_an_interrupt_keeps_what_is_there(data, monkeypatch):
-    from shortlist.estimators import linear
+    from shortlist.estimators import fitted
 
-    whole, calls = linear.train, []
+    whole, calls = fitted.train, []
 
     def interrupted_at_the_third(problem, **options):
         calls.append(problem)
@@ -140,7 +140,7 @@ def test_an_interrupt_keeps_what_is_there(data, monkeypatch):
             options["callback"] = callback
         return whole(problem, **options)
 
-    monkeypatch.setattr(linear, "train", interrupted_at_the_third)
+    monkeypatch.setattr(fitted, "train", interrupted_at_the_third)
     models = TopKClassifier(tol=1e-9, random_state=0).fit_path(*data, CS)
     assert [model.C for model in models] == CS[:3]
     assert [model.result_.status for model in models] == ["converged"] * 2 + ["interrupted"]
@@ -160,12 +160,12 @@ def test_an_interrupt_between_two_fits_keeps_what_is_there(data):
 
 
 def test_an_interrupt_before_there_is_a_model_is_the_users(data, monkeypatch):
-    from shortlist.estimators import linear
+    from shortlist.estimators import fitted
 
     def interrupted(problem, **options):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(linear, "train", interrupted)
+    monkeypatch.setattr(fitted, "train", interrupted)
     with pytest.raises(KeyboardInterrupt):
         TopKClassifier().fit_path(*data, CS)
 

@@ -12,6 +12,7 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 
 from shortlist.estimators.callbacks import CallbackSupportMixin, train_with_callbacks
 from shortlist.estimators.convergence import warn_unless_converged
+from shortlist.estimators.fitted import adopt, common_meta, restore_common, train_estimator
 from shortlist.estimators.kernel_matrix import (
     KERNELS,
     KernelFunction,
@@ -28,16 +29,13 @@ from shortlist.estimators.training import (
     encode_targets,
     loss_of,
     make_costs,
-    seed_of,
     takes_several_labels,
 )
 from shortlist.solvers.memory import available_bytes, training_bytes
 from shortlist.solvers.problem import Problem
-from shortlist.solvers.progress import with_progress
-from shortlist.solvers.result import Result
-from shortlist.solvers.rows import GramRows, State, chunks
+from shortlist.solvers.rows import GramRows, chunks
 from shortlist.solvers.run import Callback
-from shortlist.solvers.train import Solution, train
+from shortlist.solvers.train import Solution
 
 _MIB = 1 << 20
 
@@ -173,7 +171,7 @@ class KernelTopKClassifier(CallbackSupportMixin, ShortlistClassifier):
         problem, examples = self._problem(X, y, sample_weight)
         solution = train_with_callbacks(
             self,
-            lambda told: self._train(problem, self.C, None, told),
+            lambda told: train_estimator(self, problem, self.C, None, told),
             callback,
             lambda weights: self._attributes(weights, examples),
             X=X,
@@ -221,7 +219,7 @@ class KernelTopKClassifier(CallbackSupportMixin, ShortlistClassifier):
         return follow_path(
             problem,
             wanted,
-            lambda step, C, state: self._train(step, C, state, None),
+            lambda step, C, state: train_estimator(self, step, C, state, None),
             model_of,
             callback,
         )
@@ -309,19 +307,6 @@ class KernelTopKClassifier(CallbackSupportMixin, ShortlistClassifier):
     def _function(self) -> KernelFunction:
         return KernelFunction(self.kernel, self.gamma_, self.degree, self.coef0)
 
-    def _train(
-        self, problem: Problem, C: float, state: State | None, callback: Callback | None
-    ) -> Solution:
-        with with_progress(self.verbose, f"{self.loss} k={self.k} C={C:g}", callback) as told:
-            return train(
-                problem,
-                tol=self.tol,
-                max_epochs=self.max_epochs,
-                seed=seed_of(self.random_state),
-                state=state,
-                callback=told,
-            )
-
     def _attributes(self, coefficients: NDArray, examples: Any) -> dict[str, Any]:
         """What a model with these coefficients predicts from."""
         support = np.flatnonzero(coefficients.any(axis=1))
@@ -340,10 +325,7 @@ class KernelTopKClassifier(CallbackSupportMixin, ShortlistClassifier):
         }
 
     def _adopt(self, solution: Solution, examples: Any) -> None:
-        for name, value in self._attributes(solution.weights, examples).items():
-            setattr(self, name, value)
-        self.result_ = solution.result
-        self.n_iter_ = max(1, int(np.ceil(solution.result.epochs)))
+        adopt(self, self._attributes(solution.weights, examples), solution.result)
 
     def _scores(self, X: ArrayLike) -> NDArray:
         """Scores in chunks of rows, so that the kernel values take a few dozen megabytes."""
@@ -372,18 +354,7 @@ class KernelTopKClassifier(CallbackSupportMixin, ShortlistClassifier):
             "dual_coef": self.dual_coef_,
             "intercept": self.intercept_,
         }
-        meta: dict[str, Any] = {
-            "params": self.get_params(),
-            "classes": self.classes_,
-            "multilabel": self.multilabel_,
-            "support_vectors": self.support_vectors_,
-            "gamma": self.gamma_,
-            "n_features_in": self.n_features_in_,
-            "n_iter": self.n_iter_,
-            "result": self.result_.to_dict(),
-        }
-        if hasattr(self, "feature_names_in_"):
-            meta["feature_names_in"] = self.feature_names_in_
+        meta = common_meta(self) | {"support_vectors": self.support_vectors_, "gamma": self.gamma_}
         return arrays, meta
 
     @classmethod
@@ -395,12 +366,6 @@ class KernelTopKClassifier(CallbackSupportMixin, ShortlistClassifier):
         model.intercept_ = arrays["intercept"]
         vectors = meta["support_vectors"]
         model.support_vectors_ = vectors.tocsr() if sparse.issparse(vectors) else vectors
-        model.classes_ = np.asarray(meta["classes"])
-        model.multilabel_ = meta.get("multilabel", False)
         model.gamma_ = meta["gamma"]
-        model.n_features_in_ = meta["n_features_in"]
-        model.n_iter_ = meta["n_iter"]
-        model.result_ = Result.from_dict(meta["result"])
-        if "feature_names_in" in meta:
-            model.feature_names_in_ = np.asarray(meta["feature_names_in"], dtype=object)
+        restore_common(model, meta)
         return model

@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_dat
 
 from shortlist.estimators.callbacks import CallbackSupportMixin, train_with_callbacks
 from shortlist.estimators.convergence import warn_unless_converged
+from shortlist.estimators.fitted import adopt, common_meta, restore_common, train_estimator
 from shortlist.estimators.multilabel import as_indicator, hit_rate, is_indicator
 from shortlist.estimators.paths import check_path, copy_fitted, follow_path
 from shortlist.estimators.shortlists import ShortlistClassifier
@@ -22,16 +23,13 @@ from shortlist.estimators.training import (
     loss_of,
     make_costs,
     make_rows,
-    seed_of,
     takes_several_labels,
 )
 from shortlist.solvers.memory import check_memory
 from shortlist.solvers.problem import Problem
-from shortlist.solvers.progress import with_progress
-from shortlist.solvers.result import Result
 from shortlist.solvers.rows import State
 from shortlist.solvers.run import Callback
-from shortlist.solvers.train import Solution, train
+from shortlist.solvers.train import Solution
 
 
 class TopKClassifier(CallbackSupportMixin, ShortlistClassifier):
@@ -160,7 +158,7 @@ class TopKClassifier(CallbackSupportMixin, ShortlistClassifier):
         accuracy = self._accuracy_on(X_val, y_val)
         solution = train_with_callbacks(
             self,
-            lambda told: self._train(problem, self.C, state, told, accuracy),
+            lambda told: train_estimator(self, problem, self.C, state, told, accuracy),
             callback,
             self._attributes,
             X=X,
@@ -207,7 +205,7 @@ class TopKClassifier(CallbackSupportMixin, ShortlistClassifier):
         return follow_path(
             problem,
             wanted,
-            lambda step, C, state: self._train(step, C, state, None, None),
+            lambda step, C, state: train_estimator(self, step, C, state, None),
             model_of,
             callback,
         )
@@ -278,25 +276,6 @@ class TopKClassifier(CallbackSupportMixin, ShortlistClassifier):
 
         return accuracy
 
-    def _train(
-        self,
-        problem: Problem,
-        C: float,
-        state: State | None,
-        callback: Callback | None,
-        accuracy: Callable[[NDArray], float] | None,
-    ) -> Solution:
-        with with_progress(self.verbose, f"{self.loss} k={self.k} C={C:g}", callback) as told:
-            return train(
-                problem,
-                tol=self.tol,
-                max_epochs=self.max_epochs,
-                seed=seed_of(self.random_state),
-                state=state,
-                callback=told,
-                accuracy=accuracy,
-            )
-
     def _attributes(self, weights: NDArray) -> dict[str, Any]:
         """What a model with these weights predicts from."""
         bias = self.intercept_scaling if self.fit_intercept else 0.0
@@ -307,10 +286,7 @@ class TopKClassifier(CallbackSupportMixin, ShortlistClassifier):
         }
 
     def _adopt(self, solution: Solution) -> None:
-        for name, value in self._attributes(solution.weights).items():
-            setattr(self, name, value)
-        self.result_ = solution.result
-        self.n_iter_ = max(1, int(np.ceil(solution.result.epochs)))
+        adopt(self, self._attributes(solution.weights), solution.result)
 
     def _scores(self, X: ArrayLike) -> NDArray:
         check_is_fitted(self)
@@ -320,28 +296,11 @@ class TopKClassifier(CallbackSupportMixin, ShortlistClassifier):
 
     def _to_state(self) -> tuple[dict[str, NDArray], dict[str, Any]]:
         check_is_fitted(self)
-        arrays = {"coef": self.coef_, "intercept": self.intercept_}
-        meta: dict[str, Any] = {
-            "params": self.get_params(),
-            "classes": self.classes_,
-            "multilabel": self.multilabel_,
-            "n_features_in": self.n_features_in_,
-            "n_iter": self.n_iter_,
-            "result": self.result_.to_dict(),
-        }
-        if hasattr(self, "feature_names_in_"):
-            meta["feature_names_in"] = self.feature_names_in_
-        return arrays, meta
+        return {"coef": self.coef_, "intercept": self.intercept_}, common_meta(self)
 
     @classmethod
     def _from_state(cls, arrays: dict[str, NDArray], meta: dict[str, Any]) -> "TopKClassifier":
         model = cls(**meta["params"])
         model.coef_, model.intercept_ = arrays["coef"], arrays["intercept"]
-        model.classes_ = np.asarray(meta["classes"])
-        model.multilabel_ = meta.get("multilabel", False)
-        model.n_features_in_ = meta["n_features_in"]
-        model.n_iter_ = meta["n_iter"]
-        model.result_ = Result.from_dict(meta["result"])
-        if "feature_names_in" in meta:
-            model.feature_names_in_ = np.asarray(meta["feature_names_in"], dtype=object)
+        restore_common(model, meta)
         return model
