@@ -5,13 +5,10 @@ import numpy as np
 from shortlist.solvers.duals import readable
 from shortlist.solvers.result import Evaluation
 from shortlist.solvers.run import Run
-from shortlist.solvers.support import support_rows
+from shortlist.solvers.support import ASK_EVERY, support_rows
 
 # Of the estimated gap, the share that is expected to be left at the end of the epoch.
 FIRST_TRUST = 0.5
-# One visit in so many asks for the example's share of the gap. A few hard examples can hold most of
-# it, so the sample must not be small; asking costs up to as much as the visit itself.
-ASK_EVERY = 8
 # Support epochs end when the gap on the support is this share of what they found.
 SUPPORT_GAIN = 0.03
 # ... or when they have cost so many full epochs.
@@ -30,6 +27,7 @@ def ascend(run: Run, random: np.random.Generator, patience: float = np.inf) -> s
     """
     problem = run.problem
     active = np.flatnonzero(problem.costs.cost > 0)
+    # A few hard examples can hold most of the gap, so the sample must not be small.
     every = min(max(active.size // 1000, 1), ASK_EVERY)
     trust = FIRST_TRUST
     begun = run.epochs

@@ -58,8 +58,9 @@ def descend_smoothed(run: Run, weights: NDArray) -> tuple[str, NDArray]:
             run.epochs = inner.epochs
         for_dual = weights if inner.best_for_dual is None else inner.best_for_dual
         inner.problem.fill_duals(for_dual, run.state)
-        primal = problem.primal_gradient(weights)[0]
-        dual = problem.evaluate(run.state)[1]
+        # One pass for both: the primal of the descent's weights, the dual of the duals' own.
+        own_norm = problem.rows.squared_norm(run.state.weights)
+        primal, dual = problem.evaluate(replace(run.state, weights=weights), own_norm)
         run.epochs += 2
         if primal < lowest:
             lowest, run.best = primal, weights
