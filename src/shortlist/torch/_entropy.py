@@ -14,6 +14,7 @@ from typing import Literal
 import torch
 from torch import Tensor
 
+from ._row_loss import Evaluated
 from ._selection import largest
 
 Variant = Literal["alpha", "beta"]
@@ -68,7 +69,7 @@ class TopKEntropy:
     k: int
     variant: Variant
 
-    def evaluate(self, scores: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
+    def evaluate(self, scores: Tensor, target: Tensor) -> Evaluated:
         k = self.k
         alpha = self.variant == "alpha"
         split = _split(scores, target, k, label_in_rest=not alpha)
@@ -102,7 +103,7 @@ class TopKEntropy:
         x = split.share.mul_(scale).scatter_(1, split.index, x_top)
         label = target.unsqueeze(1)
         gradient = x.scatter_(1, label, -mass if alpha else x.gather(1, label) - 1)
-        return value.squeeze(1), gradient
+        return Evaluated(value.squeeze(1), gradient)
 
     def curvature(self, gradient: Tensor, target: Tensor, direction: Tensor) -> Tensor:
         label = target.unsqueeze(1)
@@ -127,12 +128,12 @@ class TruncatedTopKEntropy:
 
     k: int
 
-    def evaluate(self, scores: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
+    def evaluate(self, scores: Tensor, target: Tensor) -> Evaluated:
         split = _split(scores, target, self.k, label_in_rest=True)
         label = target.unsqueeze(1)
         share = split.share.div_(split.total)
         gradient = share.scatter_(1, label, share.gather(1, label) - 1)
-        return split.lse.squeeze(1), gradient
+        return Evaluated(split.lse.squeeze(1), gradient)
 
     def curvature(self, gradient: Tensor, target: Tensor, direction: Tensor) -> Tensor:
         label = target.unsqueeze(1)

@@ -17,6 +17,7 @@ from ._projection import (
     project_alpha,
     project_beta,
 )
+from ._row_loss import Evaluated, spread
 from ._selection import largest
 
 
@@ -30,7 +31,7 @@ class TopKHinge:
     k: int
     variant: Variant
 
-    def evaluate(self, scores: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
+    def evaluate(self, scores: Tensor, target: Tensor) -> Evaluated:
         label = target.unsqueeze(1)
         others = scores.scatter(1, label, -math.inf)
         top, index = largest(others, self.k)
@@ -42,8 +43,8 @@ class TopKHinge:
         else:
             value = margins.clamp(min=0).mean(1, keepdim=True)
             x = (margins > 0).to(scores.dtype) / self.k
-        gradient = torch.zeros_like(scores).scatter_(1, index, x)
-        return value.squeeze(1), gradient.scatter_(1, label, -x.sum(1, keepdim=True))
+        entries = torch.cat([x, -x.sum(1, keepdim=True)], dim=1)
+        return Evaluated(value.squeeze(1), entries, torch.cat([index, label], dim=1))
 
     def curvature(self, gradient: Tensor, target: Tensor, direction: Tensor) -> Tensor:
         return torch.zeros_like(direction)
@@ -57,9 +58,11 @@ class SmoothTopKHinge:
     variant: Variant
     gamma: float
 
-    def evaluate(self, scores: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
-        solve = _smooth_hinge_op if torch.compiler.is_compiling() else _smooth_hinge
-        return solve(scores, target, self.k, self.gamma, self.variant == "alpha")
+    def evaluate(self, scores: Tensor, target: Tensor) -> Evaluated:
+        alpha = self.variant == "alpha"
+        if torch.compiler.is_compiling():
+            return Evaluated(*_smooth_hinge_op(scores, target, self.k, self.gamma, alpha))
+        return _smooth_hinge(scores, target, self.k, self.gamma, alpha)
 
     def curvature(self, gradient: Tensor, target: Tensor, direction: Tensor) -> Tensor:
         label = target.unsqueeze(1)
@@ -94,16 +97,18 @@ class SmoothTopKHinge:
 
 
 class _Solved(NamedTuple):
-    """Gradient without the label's entry (n, m), value (n,), and minus the label's entry (n,)."""
+    """Value (n,), minus the label's entry of the gradient (n,), and the gradient's others.
 
-    x: Tensor
+    Those are ``x`` (w, n), by rank, at ``columns`` (n, w); or ``x`` (n, m), if that is None.
+    """
+
     value: Tensor
     mass: Tensor
+    x: Tensor
+    columns: Tensor | None
 
 
-def _smooth_hinge(
-    scores: Tensor, target: Tensor, k: int, gamma: float, alpha: bool
-) -> tuple[Tensor, Tensor]:
+def _smooth_hinge(scores: Tensor, target: Tensor, k: int, gamma: float, alpha: bool) -> Evaluated:
     """Return the value and the gradient of the smooth hinge of each row."""
     label = target.unsqueeze(1)
     n_others = scores.shape[1] - 1
@@ -111,7 +116,11 @@ def _smooth_hinge(
     width = min(max(12, k + 9), n_others)
     others = scores.scatter(1, label, -math.inf)
     found = _from_largest(others, scores.gather(1, label).squeeze(1), width, k, gamma, alpha)
-    return found.value, found.x.scatter_(1, label, found.mass.neg_().unsqueeze(1))
+    at_label = found.mass.neg_().unsqueeze(1)
+    if found.columns is None:
+        return Evaluated(found.value, found.x.scatter_(1, label, at_label))
+    columns = torch.cat([found.columns, label], dim=1)
+    return Evaluated(found.value, torch.cat([found.x.t(), at_label], dim=1), columns)
 
 
 def _from_largest(
@@ -124,7 +133,7 @@ def _from_largest(
     start of training, give nearly every class a share.
     """
     n_rows, n_others = others.shape[0], others.shape[1] - 1
-    values, index = largest(others, width)
+    values, columns = largest(others, width)
     by_rank = values.t().contiguous()
     pivot = by_rank[k - 1]
     base = (pivot - label_score).add_(1)
@@ -132,52 +141,56 @@ def _from_largest(
     project = project_alpha if alpha else project_beta
     if not closed_form_fits(k, width):
         entries = others.sub_(pivot.unsqueeze(1))
-        return _fill(project(top, entries, base, k, gamma), entries, gamma, 1)
+        return _fill(project(top, entries, base, k, gamma), entries, None, gamma)
 
     found = project(top, None, base, k, gamma)
     if width == n_others or all_at_least(found.cut - top[-1], 0.0):
-        return _spread(_fill(found, top, gamma, 0), others, index)
+        return _fill(found, top, columns, gamma)
 
     unsolved = (found.cut < top[-1]).nonzero().squeeze(1)
     wider = min(8 * width, n_others)
     if len(unsolved) == n_rows:
         entries = others.sub_(pivot.unsqueeze(1))
-        return _fill(project(top, entries, base, k, gamma), entries, gamma, 1)
+        return _fill(project(top, entries, base, k, gamma), entries, None, gamma)
     if 4 * len(unsolved) <= n_rows and closed_form_fits(k, wider):
         exact = _from_largest(others[unsolved], label_score[unsolved], wider, k, gamma, alpha)
     else:
         entries = others[unsolved].sub_(pivot[unsolved].unsqueeze(1))
         wide = project(top[:, unsolved], entries, base[unsolved], k, gamma)
-        exact = _fill(wide, entries, gamma, 1)
-    solved = _spread(_fill(found, top, gamma, 0), others, index)
-    for old, new in zip(solved, exact, strict=True):
-        old.index_copy_(0, unsolved, new)
+        exact = _fill(wide, entries, None, gamma)
+    solved = _whole(_fill(found, top, columns, gamma), others.shape[1])
+    exact = _whole(exact, others.shape[1])
+    solved.value.index_copy_(0, unsolved, exact.value)
+    solved.mass.index_copy_(0, unsolved, exact.mass)
+    solved.x.index_copy_(0, unsolved, exact.x)
     return solved
 
 
-def _fill(found: Projection, entries: Tensor, gamma: float, dim: int) -> _Solved:
-    """Turn a projection's scalars into its entries, in place; ``dim`` is that of the classes."""
-    x = entries.sub_(found.cut.unsqueeze(dim))
+def _fill(found: Projection, entries: Tensor, columns: Tensor | None, gamma: float) -> _Solved:
+    """Turn a projection's scalars into its entries, in place; they are by rank if in columns."""
+    classes = 1 if columns is None else 0
+    x = entries.sub_(found.cut.unsqueeze(classes))
     if isinstance(found.cap, Tensor):
-        x = x.clamp_(min=0).clamp_(max=found.cap.unsqueeze(dim))
+        x = x.clamp_(min=0).clamp_(max=found.cap.unsqueeze(classes))
     else:
         x = x.clamp_(0, found.cap)
     if gamma != 1:
         x.div_(gamma)
-    # Few entries, by rank: two small steps. All entries: one pass without memory for squares.
-    squares = (x * x).sum(0) if dim == 0 else x.norm(dim=1).square_()
+    # All entries: one pass without memory for squares. Few, by rank: two small steps.
+    squares = x.norm(dim=1).square_() if columns is None else (x * x).sum(0)
     value = found.offset + squares.mul_(gamma / 2)
     if found.slack is None:
-        return _Solved(x, value, torch.ones_like(value))
+        return _Solved(value, torch.ones_like(value), x, columns)
     # Where the sum is slack its rounded value must not read as 1: curvature looks at it.
-    total = x.sum(dim).clamp_(max=1 - torch.finfo(x.dtype).eps)
-    return _Solved(x, value, torch.where(found.slack, total, 1.0))
+    total = x.sum(classes).clamp_(max=1 - torch.finfo(x.dtype).eps)
+    return _Solved(value, torch.where(found.slack, total, 1.0), x, columns)
 
 
-def _spread(found: _Solved, rows: Tensor, index: Tensor) -> _Solved:
-    """Put entries given by rank into their columns of ``rows``, which is overwritten."""
-    # In place: fresh memory for a batch of scores costs more than the arithmetic.
-    return found._replace(x=rows.zero_().scatter_(1, index, found.x.t()))
+def _whole(found: _Solved, n_classes: int) -> _Solved:
+    """Return the same with all entries of the rows."""
+    if found.columns is None:
+        return found
+    return found._replace(x=spread(found.x.t(), found.columns, n_classes), columns=None)
 
 
 @torch.library.custom_op("shortlist::smooth_topk_hinge", mutates_args=())
@@ -185,7 +198,8 @@ def _smooth_hinge_op(
     scores: Tensor, target: Tensor, k: int, gamma: float, alpha: bool
 ) -> tuple[Tensor, Tensor]:
     """Hide the data-dependent steps from torch.compile, which needs one static graph."""
-    return _smooth_hinge(scores, target, k, gamma, alpha)
+    found = _smooth_hinge(scores, target, k, gamma, alpha)
+    return found.value, spread(found.entries, found.columns, scores.shape[1])
 
 
 @_smooth_hinge_op.register_fake

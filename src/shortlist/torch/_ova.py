@@ -7,6 +7,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
+from ._row_loss import Evaluated
+
 
 def _flip_label(scores: Tensor, target: Tensor) -> Tensor:
     """Return -(+-f_j): minus the scores at the label, the scores themselves elsewhere."""
@@ -20,13 +22,13 @@ class OVAHinge:
 
     gamma: float
 
-    def evaluate(self, scores: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
+    def evaluate(self, scores: Tensor, target: Tensor) -> Evaluated:
         margins = _flip_label(scores, target).add_(1).clamp_(min=0)
         if self.gamma == 0:
-            return margins.sum(1), _flip_label(margins.sign(), target)
+            return Evaluated(margins.sum(1), _flip_label(margins.sign(), target))
         x = (margins / self.gamma).clamp_(max=1)
         value = (x * (margins - x * (self.gamma / 2))).sum(1)
-        return value, _flip_label(x, target)
+        return Evaluated(value, _flip_label(x, target))
 
     def curvature(self, gradient: Tensor, target: Tensor, direction: Tensor) -> Tensor:
         if self.gamma == 0:
@@ -39,9 +41,10 @@ class OVAHinge:
 class OVALogistic:
     """sum_j log(1 + exp(-z_j)) with z_j = +-f_j."""
 
-    def evaluate(self, scores: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
+    def evaluate(self, scores: Tensor, target: Tensor) -> Evaluated:
         flipped = _flip_label(scores, target)
-        return -nn.functional.logsigmoid(-flipped).sum(1), _flip_label(flipped.sigmoid_(), target)
+        value = -nn.functional.logsigmoid(-flipped).sum(1)
+        return Evaluated(value, _flip_label(flipped.sigmoid_(), target))
 
     def curvature(self, gradient: Tensor, target: Tensor, direction: Tensor) -> Tensor:
         size = gradient.abs()

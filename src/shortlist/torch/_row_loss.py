@@ -4,12 +4,13 @@ A loss here maps a row of scores and a label to a number, and knows three things
 value, its gradient ``v`` (for the convex losses the maximiser of ``<f, v> - L*(v)``, so the value
 and the gradient come from one solve), and how ``v`` moves when the scores move. Autograd needs
 nothing else: the backward pass returns the stored ``v``, and because ``v`` is an output of the
-same node, differentiating the backward pass once more lands in the third function.
+same node, differentiating the backward pass once more lands in the third function. Where only a few
+classes of a row have a share in ``v``, only those entries are stored between the two passes.
 """
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import torch
 from torch import Tensor
@@ -18,11 +19,23 @@ from torch import Tensor
 _transforms_active = getattr(torch._C, "_are_functorch_transforms_active", lambda: True)
 
 
+class Evaluated(NamedTuple):
+    """The loss of each row, shape (n,), and its gradient.
+
+    ``entries`` (n, m) is the gradient if ``columns`` is None. Otherwise ``entries`` (n, w) holds
+    what is not zero, at the ``columns`` (n, w), of which no two in a row are the same.
+    """
+
+    value: Tensor
+    entries: Tensor
+    columns: Tensor | None = None
+
+
 class RowLoss(Protocol):
     """A loss of one row of scores, evaluated for many rows at once."""
 
-    def evaluate(self, scores: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
-        """Return the loss of each row, shape (n,), and its gradient, shape (n, m)."""
+    def evaluate(self, scores: Tensor, target: Tensor) -> Evaluated:
+        """Return the loss of each row and its gradient."""
         ...
 
     def curvature(self, gradient: Tensor, target: Tensor, direction: Tensor) -> Tensor:
@@ -59,46 +72,72 @@ def values_are_free(tensor: Tensor) -> bool:
     )
 
 
-def _forward(
-    scores: Tensor, target: Tensor, ignored: Tensor | None, loss: RowLoss
-) -> tuple[Tensor, Tensor]:
+def spread(entries: Tensor, columns: Tensor | None, n_classes: int) -> Tensor:
+    """Return rows of ``n_classes`` entries with ``entries`` at ``columns`` and zeros elsewhere."""
+    if columns is None:
+        return entries
+    return entries.new_zeros(len(entries), n_classes).scatter_(1, columns, entries)
+
+
+def _evaluate(scores: Tensor, target: Tensor, ignored: Tensor | None, loss: RowLoss) -> Evaluated:
     if ignored is None:
         return loss.evaluate(scores, target)
     # Ignored rows may hold anything, NaN too, which zero weight would not undo.
     rows = ignored.unsqueeze(1)
-    value, gradient = loss.evaluate(scores.masked_fill(rows, 0), target.masked_fill(ignored, 0))
-    return value.masked_fill(ignored, 0), gradient.masked_fill(rows, 0)
+    found = loss.evaluate(scores.masked_fill(rows, 0), target.masked_fill(ignored, 0))
+    return Evaluated(
+        found.value.masked_fill(ignored, 0), found.entries.masked_fill(rows, 0), found.columns
+    )
 
 
-def _save(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]) -> None:
-    _, target, ignored, ctx.loss = inputs
-    _, gradient = output
-    ctx.save_for_backward(gradient, target, ignored)
-    ctx.save_for_forward(gradient, target, ignored)
+def _forward(
+    scores: Tensor, target: Tensor, ignored: Tensor | None, loss: RowLoss
+) -> tuple[Tensor, Tensor]:
+    found = _evaluate(scores, target, ignored, loss)
+    return found.value, spread(found.entries, found.columns, scores.shape[1])
+
+
+def _save(
+    ctx: Any,
+    inputs: tuple[Any, ...],
+    output: tuple[Tensor, Tensor],
+    columns: Tensor | None = None,
+) -> None:
+    scores, target, ignored, ctx.loss = inputs
+    ctx.n_classes = scores.shape[1]
+    _, entries = output
+    ctx.save_for_backward(entries, target, ignored, columns)
+    ctx.save_for_forward(entries, target, ignored, columns)
     # Without this, autograd would hand the backward pass zeros for the unused gradient output, and
     # the curvature would be computed for nothing at every step.
     ctx.set_materialize_grads(False)
 
 
 def _backward(
-    ctx: Any, grad_value: Tensor | None, grad_gradient: Tensor | None
+    ctx: Any, grad_value: Tensor | None, grad_entries: Tensor | None
 ) -> tuple[Tensor | None, None, None, None]:
+    entries, _, _, columns = ctx.saved_tensors
     total = None
     if grad_value is not None:
-        total = grad_value.unsqueeze(1) * ctx.saved_tensors[0]
-    if grad_gradient is not None:
+        total = spread(grad_value.unsqueeze(1) * entries, columns, ctx.n_classes)
+    if grad_entries is not None:
         # The Hessian is symmetric: its transpose times a vector is the curvature itself.
-        bend = _curvature(ctx, grad_gradient)
+        bend = _curvature(ctx, spread(grad_entries, columns, ctx.n_classes))
         total = bend if total is None else total + bend
     return total, None, None, None
 
 
 def _jvp(ctx: Any, tangent: Tensor, *_: None) -> tuple[Tensor, Tensor]:
-    return (ctx.saved_tensors[0] * tangent).sum(1), _curvature(ctx, tangent)
+    entries, _, _, columns = ctx.saved_tensors
+    bend = _curvature(ctx, tangent)
+    if columns is not None:
+        tangent, bend = tangent.gather(1, columns), bend.gather(1, columns)
+    return (entries * tangent).sum(1), bend
 
 
 def _curvature(ctx: Any, direction: Tensor) -> Tensor:
-    gradient, target, ignored = ctx.saved_tensors
+    entries, target, ignored, columns = ctx.saved_tensors
+    gradient = spread(entries, columns, ctx.n_classes)
     if ignored is None:
         return ctx.loss.curvature(gradient, target, direction)
     bend = ctx.loss.curvature(gradient, target.masked_fill(ignored, 0), direction)
@@ -106,12 +145,13 @@ def _curvature(ctx: Any, direction: Tensor) -> Tensor:
 
 
 class _EagerRowLoss(torch.autograd.Function):
-    """The plain form; those below cost a good deal more a call."""
+    """The plain form, which keeps short gradients short; those below cost a good deal more."""
 
     @staticmethod
     def forward(ctx: Any, *inputs: Any) -> tuple[Tensor, Tensor]:
-        output = _forward(*inputs)
-        _save(ctx, inputs, output)
+        found = _evaluate(*inputs)
+        output = found.value, found.entries
+        _save(ctx, inputs, output, found.columns)
         return output
 
     backward = staticmethod(_backward)
