@@ -2,8 +2,10 @@
 
     python -m benchmarks.torch_losses [--rows 256] [--classes 1000] [--k 5] [--threads 1]
 
-All losses are timed in one process, in turn, over several batches of random scores, and each
-one's fastest round counts: other work on the machine slows all of them down, at different moments.
+All losses are timed in one process, in turn, over several batches of random scores, each after an
+untimed pass of its own, so that none pays for what its neighbour left in the caches. Each one's
+fastest round counts: other work on the machine slows all of them down, at different moments. The
+median tells how noisy the machine was.
 The packages difftopk and pytopk take part if they are installed.
 """
 
@@ -12,6 +14,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import io
+import statistics
 import time
 from collections.abc import Callable
 
@@ -61,17 +64,24 @@ def rival_losses(k: int, n_classes: int) -> dict[str, Loss]:
     return rivals
 
 
-def measure(losses: dict[str, Loss], batches: list[tuple[Tensor, Tensor]], repeats: int) -> dict:
-    """Return the seconds of the fastest pass over all batches, per batch, for each loss."""
-    best = dict.fromkeys(losses, float("inf"))
+def measure(
+    losses: dict[str, Loss], batches: list[tuple[Tensor, Tensor]], repeats: int
+) -> dict[str, list[float]]:
+    """Return each loss's seconds a batch, one number for each round."""
+    rounds: dict[str, list[float]] = {name: [] for name in losses}
     for _ in range(repeats):
         for name, loss in losses.items():
+            _pass(loss, batches)
             start = time.perf_counter()
-            for scores, target in batches:
-                scores.grad = None
-                loss(scores, target).backward()
-            best[name] = min(best[name], (time.perf_counter() - start) / len(batches))
-    return best
+            _pass(loss, batches)
+            rounds[name].append((time.perf_counter() - start) / len(batches))
+    return rounds
+
+
+def _pass(loss: Loss, batches: list[tuple[Tensor, Tensor]]) -> None:
+    for scores, target in batches:
+        scores.grad = None
+        loss(scores, target).backward()
 
 
 def make_batches(rows: int, classes: int, scale: float, count: int) -> list[tuple[Tensor, Tensor]]:
@@ -107,19 +117,21 @@ def main() -> None:
         **own_losses(options.k),
         **rival_losses(options.k, options.classes),
     }
-    measure(losses, batches, 2)
-    seconds = measure(losses, batches, options.repeats)
+    rounds = measure(losses, batches, options.repeats)
+    yardstick = min(rounds["cross_entropy"])
 
     table = Table(
         title=f"{options.rows} x {options.classes}, k = {options.k}, scores of deviation "
         f"{options.scale:g}, {options.threads} thread(s)"
     )
-    for column in ("loss", "microseconds", "x cross_entropy", "asked for"):
+    for column in ("loss", "microseconds", "median", "x cross_entropy", "asked for"):
         table.add_column(column, justify="left" if column == "loss" else "right")
-    for name, spent in seconds.items():
+    for name, seconds in rounds.items():
         target = next((f"<= {t:g}" for start, t in TARGETS.items() if name.startswith(start)), "")
-        ratio = spent / seconds["cross_entropy"]
-        table.add_row(name, f"{1e6 * spent:.0f}", f"{ratio:.2f}", target)
+        best, usual = min(seconds), statistics.median(seconds)
+        table.add_row(
+            name, f"{1e6 * best:.0f}", f"{1e6 * usual:.0f}", f"{best / yardstick:.2f}", target
+        )
     Console().print(table)
 
 

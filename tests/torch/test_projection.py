@@ -81,20 +81,48 @@ def test_outliers_cost_no_precision_in_float32(gamma):
     assert gradient.sum(1).abs().max() < 1e-4
 
 
-@pytest.mark.parametrize(("n", "count"), [(101, 5), (128, 7), (200, 16), (1003, 17), (1003, 60)])
-def test_blocked_selection_is_topk(n, count):
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16])
+@pytest.mark.parametrize("shift", [-9, 0, 9])
+@pytest.mark.parametrize(
+    ("n", "count"), [(101, 5), (128, 7), (200, 16), (1003, 5), (1003, 12), (1003, 17), (1003, 60)]
+)
+def test_selection_is_topk(n, count, shift, dtype):
     generator = torch.Generator().manual_seed(n)
-    values = torch.randn(50, n, generator=generator)
+    values = torch.randn(50, n, generator=generator) + shift
     values[:, ::3] = values[:, ::3].round()  # ties
-    values[0] = 0.0
+    values[7] = 0.0
+    values[8, 3] = torch.inf
+    values[9] -= 2 * shift
+    values[10, 5:] = -torch.inf
+    values = values.to(dtype)
     found, columns = largest(values, count)
     assert torch.equal(found, values.topk(count, dim=1).values)
     assert torch.equal(values.gather(1, columns), found)
     assert all(len(row.unique()) == count for row in columns)
 
 
-def test_nan_scores_end_in_nan():
-    scores = torch.zeros(3, 200)
-    scores[1, 5] = torch.nan
+def test_selection_of_no_rows():
+    found, columns = largest(torch.empty(0, 1000), 12)
+    assert found.shape == columns.shape == (0, 12)
+
+
+@pytest.mark.parametrize("shift", [0, 9])
+@pytest.mark.parametrize("nan", [torch.nan, -torch.tensor(torch.nan)], ids=["nan", "-nan"])
+@pytest.mark.parametrize("m", [200, 1000])
+def test_nan_scores_end_in_nan(m, nan, shift):
+    scores = torch.randn(3, m, generator=torch.Generator().manual_seed(m)) + shift
+    scores[1, 5] = nan
     losses = topk_hinge_loss(scores, torch.tensor([0, 1, 2]), 3, reduction="none")
     assert losses.isnan().tolist() == [False, True, False]
+
+
+@pytest.mark.parametrize("smoothing", [0.0, 1.0])
+def test_few_entries_are_kept_for_the_backward_pass(smoothing):
+    scores, target = rows(0, 1.0, 0.0, n=8, m=1000)
+    kept = []
+    with torch.autograd.graph.saved_tensors_hooks(
+        lambda saved: kept.append(saved.numel()) or saved, lambda saved: saved
+    ):
+        topk_hinge_loss(scores.requires_grad_(), target, 3, smoothing)
+    assert kept
+    assert sum(kept) < 8 * 50

@@ -113,7 +113,7 @@ def _smooth_hinge(scores: Tensor, target: Tensor, k: int, gamma: float, alpha: b
     label = target.unsqueeze(1)
     n_others = scores.shape[1] - 1
     # Wide enough for nearly every row: one entry more costs less than one row left unsolved.
-    width = min(max(12, k + 9), n_others)
+    width = min(max(12, k + 8), n_others)
     others = scores.scatter(1, label, -math.inf)
     found = _from_largest(others, scores.gather(1, label).squeeze(1), width, k, gamma, alpha)
     at_label = found.mass.neg_().unsqueeze(1)

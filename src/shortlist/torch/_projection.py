@@ -71,20 +71,17 @@ def project_alpha(
     if all_at_least(offset, 0.0):
         return Projection(cut, full_cap, offset, None)
     slack = offset < 0
+    rows = slack.nonzero().squeeze(1)
+    base = base[rows]
     # No entry this far below the pivot is positive; huge ones would cost precision.
-    margins = top.clamp(min=-2 * full_cap).add_(base)
+    margins = top[:, rows].clamp_(min=-2 * full_cap).add_(base)
     if entries is None:
-        # For all rows: leaving out those that need it not would cost more small steps.
-        tau, cap = _cone_sorted(margins, k)
+        cone_tau, cone_cap = _cone_sorted(margins, k)
     else:
-        rows = slack.nonzero().squeeze(1)
-        tau, cap = torch.zeros_like(cut), torch.zeros_like(cut)
-        found = _cone_newton(entries[rows] + base[rows].unsqueeze(1), margins[:k, rows], k)
-        tau.index_copy_(0, rows, found[0])
-        cap.index_copy_(0, rows, found[1])
+        cone_tau, cone_cap = _cone_newton(entries[rows] + base.unsqueeze(1), margins[:k], k)
     empty = margins[:k].sum(0) <= 0
-    cut = torch.where(slack, torch.where(empty, 0, tau - base), cut)
-    cap = torch.where(slack, torch.where(empty, 0, cap), full_cap)
+    cut.index_copy_(0, rows, (cone_tau - base).masked_fill_(empty, 0))
+    cap = torch.full_like(cut, full_cap).index_copy_(0, rows, cone_cap.masked_fill_(empty, 0))
     return Projection(cut, cap, offset.clamp_(min=0), slack)
 
 
@@ -105,6 +102,7 @@ def _equality(top: Tensor, entries: Tensor | None, k: int, cap: float) -> Tensor
     relu(t_j - tau) beyond the n largest; that sum is the largest over r of
     S_r - S_n - (r - n) tau. All fall in tau, so the root is
     tau = min over n < k of max over r > n of (S_r - S_n - (k - n) cap) / (r - n).
+    For r <= n that numerator is negative, since the k largest entries are not.
     """
     width = top.shape[0]
     if not closed_form_fits(k, width):
@@ -116,7 +114,7 @@ def _equality(top: Tensor, entries: Tensor | None, k: int, cap: float) -> Tensor
         table = _tables(k, width, top.dtype, top.device)
         before = (sums[:k] - clipped[:k]).add_(table.free, alpha=cap)
         gaps = sums - before.unsqueeze(1)
-        root = torch.addcmul(table.forbidden, gaps, table.per_gap).amax(1).amin(0)
+        root = gaps.mul_(table.per_gap).amax(1).amin(0)
     if entries is None:
         return root
     # The entries left out can only raise the root.
@@ -148,7 +146,7 @@ class _Tables(NamedTuple):
 
     capped: Tensor  # n, (k, 1, 1)
     free: Tensor  # k - n, (k, 1)
-    per_gap: Tensor  # 1 / (r - n), or 0 where r <= n; (k, width, 1), and so are those below
+    per_gap: Tensor  # 1 / (r - n), or infinity where r <= n; (k, width, 1), as are those below
     per_cone: Tensor  # 1 / ((k - n)^2 + n (r - n)), or 0 where r <= n
     forbidden: Tensor  # minus infinity where r <= n, or 0
 
@@ -162,7 +160,7 @@ def _tables(k: int, width: int, dtype: torch.dtype, device: torch.device) -> _Ta
     return _Tables(
         capped,
         free.squeeze(2),
-        torch.where(allowed, 1 / gap, 0),
+        torch.where(allowed, 1 / gap, torch.inf),
         torch.where(allowed, 1 / (free * free + capped * gap), 0),
         torch.where(allowed, torch.zeros_like(gap), -torch.inf),
     )

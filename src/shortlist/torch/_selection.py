@@ -5,21 +5,52 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from ._row_loss import values_are_free
+
 _BLOCK = 4
+_BITS = {torch.float32: torch.int32, torch.float64: torch.int64}
+# Fewer are found so fast that looking for NaN would cost more than it saves.
+_FEW = 8
 
 
 def largest(rows: Tensor, count: int) -> tuple[Tensor, Tensor]:
     """Return the ``count`` largest entries of each row, sorted, and their columns.
 
-    This is ``torch.topk``, which on the CPU switches to a slow algorithm when ``count`` exceeds a
-    64th of the row. There, the rows are first folded into blocks of four: the ``count`` largest
-    entries lie in the ``count`` blocks with the largest maxima.
+    This is ``torch.topk``, which on the CPU can be helped.
+    """
+    n_columns = rows.shape[1]
+    if rows.device.type == "cpu":
+        if 64 * count > n_columns and 3 * count <= n_columns // _BLOCK:
+            return _largest_folded(rows, count)
+        if count > _FEW and values_are_free(rows) and (found := _largest_positive(rows, count)):
+            return found
+    return rows.topk(count, dim=1)
+
+
+def _largest_positive(rows: Tensor, count: int) -> tuple[Tensor, Tensor] | None:
+    """Return what :func:`largest` does if all of it is positive, or None.
+
+    The bits of a float, read as an integer, are positive if it is, and the larger the larger it is.
+    Integers are compared a quarter faster than floats, which might be NaN.
+    """
+    bits = _BITS.get(rows.dtype)
+    if bits is None or len(rows) == 0 or int((rows[0] > 0).sum()) < 2 * count:
+        return None
+    values, columns = rows.view(bits).topk(count, dim=1)
+    # The bits of a NaN with a sign would be passed over.
+    if int(values[:, -1].min()) <= 0 or bool(rows.sum().isnan()):
+        return None
+    return values.view(rows.dtype), columns
+
+
+def _largest_folded(rows: Tensor, count: int) -> tuple[Tensor, Tensor]:
+    """Return what :func:`largest` does, from blocks of four.
+
+    ``torch.topk`` switches to a slow algorithm when ``count`` exceeds a 64th of the row. But the
+    ``count`` largest entries lie in the ``count`` blocks with the largest maxima.
     """
     n_columns = rows.shape[1]
     n_blocks = n_columns // _BLOCK
-    if rows.device.type != "cpu" or 64 * count <= n_columns or 3 * count > n_blocks:
-        return rows.topk(count, dim=1)
-
     n_folded = _BLOCK * n_blocks
     peaks = rows[:, :n_folded]
     while peaks.shape[1] > n_blocks:
