@@ -7,13 +7,22 @@ duals are kept. For the truncated entropy, which is not convex, 1/2 |grad P|^2 o
 stationarity.
 """
 
+from typing import NamedTuple
+
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import OptimizeResult, minimize
 
+from shortlist.solvers.conditioning import condition
 from shortlist.solvers.run import Run
 
 MEMORY = 10
+
+
+class _Point(NamedTuple):
+    weights: NDArray
+    value: float
+    gradient: NDArray
 
 
 def descend(run: Run, weights: NDArray) -> tuple[str, NDArray]:
@@ -23,56 +32,55 @@ def descend(run: Run, weights: NDArray) -> tuple[str, NDArray]:
     data. The primal never increases from one recorded iterate to the next.
     """
     problem = run.problem
-    shape = weights.shape
     convex = problem.loss.convex
     bound = run.history[-1].dual if convex and run.history else -np.inf
     run.best = weights
+    conditioner = condition(problem, weights)
+
+    def evaluate(weights: NDArray) -> _Point:
+        value, gradient = problem.primal_gradient(weights)
+        run.epochs += 1
+        return _Point(weights, value, gradient)
+
+    def note(point: _Point) -> bool:
+        nonlocal bound
+        run.best = point.weights.astype(problem.rows.dtype)
+        half = 0.5 * float(np.vdot(point.gradient, point.gradient))
+        if convex and point.value - half > bound:
+            bound = point.value - half
+            run.best_for_dual = run.best
+        run.record(point.value, bound if convex else np.nan, run.best)
+        run.tell(run.best)
+        return (point.value - bound if convex else half) <= run.tol * point.value
+
+    start = evaluate(weights.astype(np.float64))
+    if note(start):
+        return "converged", run.best
+    status = "stalled"
+    last = start
 
     def objective(flat: NDArray) -> tuple[float, NDArray]:
-        value, gradient = problem.primal_gradient(flat.reshape(shape))
-        run.epochs += 1
-        return value, gradient.reshape(-1)
-
-    def note(value: float, gradient: NDArray, flat: NDArray) -> bool:
-        nonlocal bound
-        run.best = flat.reshape(shape).astype(problem.rows.dtype)
-        half = 0.5 * float(gradient @ gradient)
-        if convex and value - half > bound:
-            bound = value - half
-            run.best_for_dual = run.best
-        run.record(value, bound if convex else np.nan, run.best)
-        run.tell(run.best)
-        return (value - bound if convex else half) <= run.tol * value
-
-    value, gradient = objective(weights.astype(np.float64).reshape(-1))
-    if note(value, gradient, weights.astype(np.float64).reshape(-1)):
-        return "converged", run.best
-    status = ["stalled"]
-    last: dict[str, NDArray] = {}
-
-    def both(flat: NDArray) -> tuple[float, NDArray]:
-        value, gradient = objective(flat)
-        last.update(flat=flat.copy(), gradient=gradient)
-        return value, gradient
+        nonlocal last
+        last = evaluate(conditioner.backward(flat.reshape(weights.shape)))
+        return last.value, conditioner.gradient(last.gradient).reshape(-1)
 
     def after_step(intermediate_result: OptimizeResult) -> None:
-        flat, value = intermediate_result.x, float(intermediate_result.fun)
-        gradient = last["gradient"]
-        if not np.array_equal(flat, last["flat"]):
-            value, gradient = objective(flat)
-        if note(value, gradient, flat):
-            status[0] = "converged"
+        nonlocal status
+        # The line search ends where it looked last, but for a failed one, which goes back.
+        weights = conditioner.backward(intermediate_result.x.reshape(last.weights.shape))
+        if note(last if np.array_equal(weights, last.weights) else evaluate(weights)):
+            status = "converged"
             raise StopIteration
         if run.epochs >= run.max_epochs:
-            status[0] = "max_epochs"
+            status = "max_epochs"
             raise StopIteration
 
     minimize(
-        both,
-        weights.astype(np.float64).reshape(-1),
+        objective,
+        conditioner.forward(start.weights).reshape(-1),
         jac=True,
         method="L-BFGS-B",
         callback=after_step,
         options={"maxcor": MEMORY, "maxiter": 10**6, "maxfun": 10**6, "ftol": 0.0, "gtol": 0.0},
     )
-    return status[0], run.best
+    return status, run.best

@@ -76,18 +76,21 @@ class Problem:
             gradient += self.rows.products(g, part)
         return float(value), gradient
 
+    def gradients(self, weights: NDArray, part: slice) -> NDArray:
+        """Each example's grad L at its scores."""
+        scores = self.rows.scores(weights.astype(self.rows.dtype), part)
+        v = np.empty_like(scores)
+        y = np.ascontiguousarray(self.costs.y[part])
+        gradient_rows(self.loss.spec, scores, y, np.ones(len(y)), v)
+        return v
+
     def fill_duals(self, weights: NDArray, state: State) -> None:
         """Put v_i = grad L at the scores of ``weights`` into the state, and W to match.
 
         In place: duals are the largest thing in memory.
         """
-        w = weights.astype(self.rows.dtype)
         for part in self.parts():
-            scores = self.rows.scores(w, part)
-            g = np.empty_like(scores)
-            y = self.costs.y[part]
-            gradient_rows(self.loss.spec, scores, y, np.ones(len(y)), g)
-            store(state.duals, part, y, g)
+            store(state.duals, part, self.costs.y[part], self.gradients(weights, part))
         state.weights = self.rows.rebuild(state.duals, self.costs.cost)
 
 

@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shortlist import losses
+from shortlist.solvers.conditioning import can_condition
 from shortlist.solvers.descent import descend
 from shortlist.solvers.problem import Problem
 from shortlist.solvers.result import Result
@@ -15,11 +16,11 @@ from shortlist.solvers.run import Callback, Run, StopTraining
 from shortlist.solvers.sdca import ascend
 from shortlist.solvers.smoothing import descend_smoothed
 
-# L-BFGS takes some sixty evaluations from an early SDCA solution, whatever C. Where SDCA is slow it
+# L-BFGS takes some fifty evaluations from an early SDCA solution, whatever C. Where SDCA is slow it
 # also slows down as it goes, so that a promise of this many further epochs is likely to be broken.
 PATIENCE = 25.0
-# Support visits make up for more of them, and L-BFGS takes longer on smooth hinges, some two
-# hundred, and on the hinges themselves, smoothed step by step, some five hundred.
+# Support visits make up for more of them; and without a change of variables L-BFGS takes longer on
+# smooth hinges, some two hundred, and in any case on the hinges, smoothed step by step.
 PATIENCE_SMOOTH_HINGE = 60.0
 PATIENCE_HINGE = 150.0
 # The last digits, below this relative gap, are better left to coordinate steps.
@@ -93,7 +94,8 @@ def _patience(problem: Problem, tol: float) -> float:
         products = 0.16 * problem.rows.width
         return PATIENCE * (12.0 + products) / (50.0 + products)
     if problem.loss.smooth:
-        return PATIENCE_SMOOTH_HINGE
+        quick = can_condition(problem) and tol >= LAST_DIGITS
+        return PATIENCE if quick else PATIENCE_SMOOTH_HINGE
     return PATIENCE_HINGE if tol >= LAST_DIGITS else np.inf
 
 
