@@ -1,100 +1,126 @@
 """A change of variables that makes the primal rounder, so that a descent needs fewer steps.
 
-The Hessian of the primal is I + sum_i C_i H_i (x) x_i x_i', where H_i is the Hessian of the i-th
-example's loss in its scores. Features with a common direction, such as raw measurements that are
-all positive, give it a few eigenvalues far above the rest. With Z = R W, where
+The Hessian of the primal has a block for each class, I + sum_i C_i h_ic x_i x_i', where h_ic is the
+second derivative of the i-th example's loss in the score of class c; what couples the classes is
+left aside. Features with a common direction, such as raw measurements that are all positive, give
+these blocks a few eigenvalues far above the rest. In the variables z_c = R_c w_c, where
 
-    R'R = I + c sum_i C_i x_i x_i',
+    R_c'R_c = I + FRACTION sum_i C_i |v_ic| x_i x_i',   v_i = grad L,
 
-these come down. c is a fraction of a bound on the average diagonal of H_i: for data that can
-nearly be separated, most classes of most examples have no curvature at all, and the full average
-would stretch more directions than it shortens.
+they come down: for softmax and the logistic loss h_ic = |v_ic| (1 - |v_ic|), for the other smooth
+losses the order is right. The fraction, because curvature goes as training goes on: of data that
+can nearly be separated hardly any is left, and to have stretched a direction costs more steps than
+to have left it. Where blocks for every class would be too large, all share their mean; and with the
+hinges too, whose curvature sits in few examples, others at every step.
 """
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import LinAlgError, cholesky, solve_triangular
 
 from shortlist.solvers.problem import Problem
 from shortlist.solvers.rows import DenseRows, GramRows, SparseRows
 
 FRACTION = 0.02
+# Blocks are estimated from so many examples at least, or so many a class or a feature.
 SAMPLE = 1000
-# R is to be small beside the data, and made in the time of a few evaluations: those multiply small
-# matrices, slowly, and solve for each example's gradient besides.
-MOST_FEATURES = 4096
-WORTH = 64.0
+A_CLASS = 20
+A_FEATURE = 4
+# Numbers in all blocks together.
+LARGEST = 1 << 22
+# Multiplications to spend on making the blocks, in those of an evaluation.
+WORTH = 8.0
 
 
 @dataclass(frozen=True)
 class Conditioner:
-    """Z = R W; R is upper triangular, or None for the identity."""
+    """Z = R W, class by class: R_c and its inverse, shape (m or 1, d, d); None: the identity."""
 
-    factor: NDArray | None
+    factors: NDArray | None = None
+    inverses: NDArray | None = None
 
     def forward(self, weights: NDArray) -> NDArray:
         """Z for W."""
-        return weights if self.factor is None else self.factor @ weights
+        return _apply(self.factors, weights)
 
     def backward(self, z: NDArray) -> NDArray:
         """W for Z."""
-        return z if self.factor is None else solve_triangular(self.factor, z)
+        return _apply(self.inverses, z)
 
     def gradient(self, gradient: NDArray) -> NDArray:
         """The gradient in Z for that in W."""
-        return gradient if self.factor is None else solve_triangular(self.factor, gradient, trans=1)
+        if self.inverses is None:
+            return gradient
+        return _apply(self.inverses.transpose(0, 2, 1), gradient)
+
+
+def _apply(blocks: NDArray | None, columns: NDArray) -> NDArray:
+    if blocks is None:
+        return columns
+    if len(blocks) == 1:
+        return blocks[0] @ columns
+    return np.matmul(blocks, columns.T[:, :, None])[:, :, 0].T
+
+
+class _Plan(NamedTuple):
+    """Which examples to estimate the blocks from, and how many blocks: one, or one a class."""
+
+    rows: DenseRows | SparseRows
+    step: int
+    n_blocks: int
+
+
+def _plan(problem: Problem) -> _Plan | None:
+    rows, m = problem.rows, problem.n_classes
+    # Where a loss is not convex, the path decides which minimum is found: the plain one.
+    if isinstance(rows, GramRows) or not problem.loss.convex:
+        return None
+    assert isinstance(rows, DenseRows | SparseRows)
+    d = rows.d + 1
+    if d > rows.n // 2 or d**2 > LARGEST:
+        return None
+    n_blocks = 1 if problem.loss.sparse_duals or m * d**2 > LARGEST else m
+    sample = min(rows.n, max(SAMPLE, A_CLASS * m, A_FEATURE * d))
+    evaluation = 4.0 * rows.n * rows.width * m
+    if sample * d**2 * n_blocks > WORTH * evaluation:
+        return None
+    return _Plan(rows, rows.n // sample, n_blocks)
 
 
 def can_condition(problem: Problem) -> bool:
     """Whether a descent on this problem gets a change of variables."""
-    rows = problem.rows
-    if isinstance(rows, GramRows):
-        return False
-    assert isinstance(rows, DenseRows | SparseRows)
-    # Where a loss is not convex, the path decides which minimum is found: the plain one.
-    return (
-        problem.loss.convex
-        and rows.d <= min(MOST_FEATURES, rows.n // 2)
-        and rows.d**2 <= WORTH * rows.width * problem.n_classes
-    )
+    return _plan(problem) is not None
 
 
 def condition(problem: Problem, weights: NDArray) -> Conditioner:
     """Choose a change of variables for a descent from ``weights``."""
-    if not can_condition(problem):
-        return Conditioner(None)
-    total = _second_moments(problem)
-    total *= FRACTION * _mean_curvature(problem, weights)
-    total[np.diag_indices_from(total)] += 1.0
+    plan = _plan(problem)
+    if plan is None:
+        return Conditioner()
+    with np.errstate(over="ignore", invalid="ignore"):
+        blocks = FRACTION * _moments(problem, weights, plan)
+    if not np.isfinite(blocks).all():
+        return Conditioner()
+    blocks += np.eye(blocks.shape[1])
     try:
-        return Conditioner(cholesky(total, overwrite_a=True))
-    except (LinAlgError, ValueError):  # so large that the identity is lost in rounding, or overflow
-        return Conditioner(None)
+        factors = np.linalg.cholesky(blocks).transpose(0, 2, 1)
+        return Conditioner(factors, np.linalg.inv(factors))
+    except np.linalg.LinAlgError:  # so large that the identity is lost in rounding
+        return Conditioner()
 
 
-def _second_moments(problem: Problem) -> NDArray:
-    """sum_i C_i x_i x_i', in double; the last feature is the constant of the intercept."""
-    rows = problem.rows
-    assert isinstance(rows, DenseRows | SparseRows)
-    total = np.zeros((rows.d + 1, rows.d + 1))
-    for part in problem.parts():
-        given = rows.x[part].toarray() if isinstance(rows, SparseRows) else rows.x[part]
-        x = np.asarray(given, np.float64)
-        weighted = x * problem.costs.cost[part, None]
-        total[:-1, :-1] += x.T @ weighted
-        total[-1, :-1] += rows.bias * weighted.sum(axis=0)
-    total[:-1, -1] = total[-1, :-1]
-    total[-1, -1] = rows.bias**2 * problem.costs.cost.sum()
-    return total
+def _moments(problem: Problem, weights: NDArray, plan: _Plan) -> NDArray:
+    """sum_i C_i |v_ic| x_i x_i' for each class, or its mean over classes, from a sample.
 
-
-def _mean_curvature(problem: Problem, weights: NDArray) -> float:
-    """The mean of |v| over examples and classes, v = grad L.
-
-    For softmax and the logistic loss |v| is a bound on the second derivative in a score, and close
-    to it where it counts, since that is |v| (1 - |v|). For the others the order is right.
+    The last feature is the constant of the intercept.
     """
-    step = max(1, problem.rows.n // SAMPLE)
-    return float(np.abs(problem.gradients(weights, slice(0, None, step))).mean())
+    rows, part = plan.rows, slice(0, None, plan.step)
+    given = rows.x[part].toarray() if isinstance(rows, SparseRows) else rows.x[part]
+    x = np.column_stack([given, np.full(given.shape[0], rows.bias)]).astype(np.float64)
+    shares = np.abs(problem.gradients(weights, part)).astype(np.float64)
+    shares *= plan.step * problem.costs.cost[part, None]
+    if plan.n_blocks == 1:
+        shares = shares.mean(axis=1, keepdims=True)
+    return np.stack([x.T @ (x * share[:, None]) for share in shares.T])
