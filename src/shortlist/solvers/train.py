@@ -16,11 +16,12 @@ from shortlist.solvers.run import Callback, Run, StopTraining
 from shortlist.solvers.sdca import ascend
 from shortlist.solvers.smoothing import descend_smoothed
 
-# L-BFGS takes some fifty evaluations from an early SDCA solution, whatever C. Where SDCA is slow it
-# also slows down as it goes, so that a promise of this many further epochs is likely to be broken.
+# L-BFGS takes some twenty to sixty evaluations from an early SDCA solution, whatever C. Where SDCA is
+# slow it also slows down as it goes, so that a promise of this many further epochs is likely to be
+# broken.
 PATIENCE = 25.0
-# Support visits make up for more of them; and without a change of variables L-BFGS takes longer on
-# smooth hinges, some two hundred, and in any case on the hinges, smoothed step by step.
+# Support visits make up for more of them, and without a change of variables L-BFGS takes longer on
+# smooth hinges, some two hundred; with or without, on the hinges, smoothed step by step.
 PATIENCE_SMOOTH_HINGE = 60.0
 PATIENCE_HINGE = 150.0
 # The last digits, below this relative gap, are better left to coordinate steps.
