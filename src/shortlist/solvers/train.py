@@ -16,9 +16,9 @@ from shortlist.solvers.run import Callback, Run, StopTraining
 from shortlist.solvers.sdca import ascend
 from shortlist.solvers.smoothing import descend_smoothed
 
-# L-BFGS takes some twenty to sixty evaluations from an early SDCA solution, whatever C. Where SDCA is
-# slow it also slows down as it goes, so that a promise of this many further epochs is likely to be
-# broken.
+# L-BFGS takes some twenty to sixty evaluations from an early SDCA solution, whatever C. Where SDCA
+# is slow it also slows down as it goes, so that a promise of this many further epochs is likely to
+# be broken.
 PATIENCE = 25.0
 # Support visits make up for more of them, and without a change of variables L-BFGS takes longer on
 # smooth hinges, some two hundred; with or without, on the hinges, smoothed step by step.
