@@ -35,11 +35,7 @@ lint: $(VENV)/.dev
 bench: $(VENV)/.dev
 	$(BIN)/python -m benchmarks
 
-$(VENV)/.docs: pyproject.toml | $(VENV)/.dev
-	$(BIN)/python -m pip install --quiet --group docs
-	touch $@
-
-docs: $(VENV)/.docs
+docs: $(VENV)/.dev
 	$(BIN)/python docs/build.py
 
 clean:
