@@ -21,10 +21,12 @@ from shortlist.estimators.cv_grid import Grid, grid_of
 from shortlist.estimators.cv_options import check_extensions, families_of, refit_on, usable_ks
 from shortlist.estimators.cv_paths import Path, duals_fit, run_paths
 from shortlist.estimators.cv_results import results_of, warn_of_open_edges, warn_of_unfinished
+from shortlist.estimators.fitted import all_or_nothing
 from shortlist.estimators.linear import TopKClassifier
 from shortlist.estimators.multilabel import is_indicator
 from shortlist.estimators.shortlists import ShortlistClassifier
 from shortlist.estimators.training import encode_labels, loss_of, seed_of
+from shortlist.metrics._inputs import columns_of_labels
 from shortlist.projections.rows import check_k
 
 
@@ -166,6 +168,7 @@ class TopKClassifierCV(ShortlistClassifier):
         tags.input_tags.sparse = True
         return tags
 
+    @all_or_nothing
     def fit(
         self,
         X: ArrayLike,
@@ -198,7 +201,7 @@ class TopKClassifierCV(ShortlistClassifier):
         if X_val is None and y_val is None:
             folds = folds_of(self.cv, data, groups)
         else:
-            folds = [Fold(0, data, None, self._validation_part(X_val, y_val))]
+            folds = [Fold(0, data, None, self._validation_part(X_val, y_val, classes))]
         if refit == "train" and len(folds) != 1:
             raise ValueError(
                 f"refit='train' needs a single split into training and validation; cv makes "
@@ -233,7 +236,7 @@ class TopKClassifierCV(ShortlistClassifier):
             )
         return Part(X, y, sample_weight)
 
-    def _validation_part(self, X_val: Any, y_val: Any) -> Part:
+    def _validation_part(self, X_val: Any, y_val: Any, classes: NDArray) -> Part:
         if X_val is None or y_val is None:
             missing = "X_val" if X_val is None else "y_val"
             raise ValueError(f"X_val and y_val go together; {missing} is missing")
@@ -242,6 +245,8 @@ class TopKClassifierCV(ShortlistClassifier):
         )
         y_val = column_or_1d(y_val)
         check_consistent_length(X_val, y_val)
+        # Labels that cannot be compared are refused here, not after the first fits.
+        columns_of_labels(y_val, classes, len(y_val), len(classes), name="y_val")
         return Part(X_val, y_val, None)
 
     # --- the search --------------------------------------------------------------------------

@@ -12,7 +12,13 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 
 from shortlist.estimators.callbacks import CallbackSupportMixin, train_with_callbacks
 from shortlist.estimators.convergence import warn_unless_converged
-from shortlist.estimators.fitted import adopt, common_meta, restore_common, train_estimator
+from shortlist.estimators.fitted import (
+    adopt,
+    all_or_nothing,
+    common_meta,
+    restore_common,
+    train_estimator,
+)
 from shortlist.estimators.kernel_matrix import (
     KERNELS,
     KernelFunction,
@@ -152,6 +158,7 @@ class KernelTopKClassifier(CallbackSupportMixin, ShortlistClassifier):
         tags.classifier_tags.multi_label = takes_several_labels(self)
         return tags
 
+    @all_or_nothing
     def fit(
         self,
         X: ArrayLike,
@@ -258,7 +265,6 @@ class KernelTopKClassifier(CallbackSupportMixin, ShortlistClassifier):
         rows = GramRows(matrix, diagonal, dtype, bias)
         costs = make_costs(codes, weights, float(self.C))
         check_scale(rows, costs)
-        # Only now: a refused fit leaves an earlier model as it was.
         self.classes_, self.multilabel_ = classes, several
         return Problem(rows, costs, len(classes), loss), examples
 
