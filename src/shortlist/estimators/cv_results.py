@@ -73,13 +73,14 @@ def warn_of_unfinished(results: Results, tol: float) -> None:
     ]
     if not unfinished:
         return
-    table = results.table()
-    gaps = np.where(np.isnan(table["relative_gap"]), -1, table["relative_gap"])
-    worst = int(np.argmax(gaps))
+    gaps = np.array([[fit.relative_gap for fit in row] for row in results.outcomes])
+    text = f"{len(unfinished)} of {len(fits)} fits of the search did not reach tol={tol:g}"
+    if not np.isnan(gaps).all():
+        worst = int(np.nanargmax(gaps)) // gaps.shape[1]
+        _, C = results.rows[worst]
+        text += f"; the largest relative duality gap is {np.nanmax(gaps):.2g}, at C={C:g}"
     warnings.warn(
-        f"{len(unfinished)} of {len(fits)} fits of the search did not reach tol={tol:g}; the "
-        f"largest relative duality gap is {gaps[worst]:.2g}, at C={table['C'][worst]:g}. Raise "
-        "max_epochs or tol, or leave out the largest C.",
+        f"{text}. Raise max_epochs or tol, or leave out the largest C.",
         ConvergenceWarning,
         stacklevel=level_outside(),
     )
