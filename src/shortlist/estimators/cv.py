@@ -9,12 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_consistent_length
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import (
-    _check_sample_weight,
-    check_is_fitted,
-    column_or_1d,
-    validate_data,
-)
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted, column_or_1d
 
 from shortlist.estimators.cv_folds import Fold, Part, check_folds, folds_of, joined
 from shortlist.estimators.cv_grid import Grid, grid_of
@@ -25,7 +20,7 @@ from shortlist.estimators.fitted import all_or_nothing
 from shortlist.estimators.linear import TopKClassifier
 from shortlist.estimators.multilabel import is_indicator
 from shortlist.estimators.shortlists import ShortlistClassifier
-from shortlist.estimators.training import encode_labels, loss_of, seed_of
+from shortlist.estimators.training import check_input, encode_labels, loss_of, seed_of
 from shortlist.metrics._inputs import columns_of_labels
 from shortlist.projections.rows import check_k
 
@@ -225,11 +220,7 @@ class TopKClassifierCV(ShortlistClassifier):
     # --- what the user gave ------------------------------------------------------------------
 
     def _validated(self, X: Any, y: Any, sample_weight: Any) -> Part:
-        if getattr(X, "dtype", None) == np.float16:
-            X = X.astype(np.float32)
-        X, y = validate_data(
-            self, X, y, accept_sparse="csr", dtype=[np.float64, np.float32], ensure_min_samples=2
-        )
+        X, y = check_input(self, X, y=y, ensure_min_samples=2)
         if sample_weight is not None:
             sample_weight = _check_sample_weight(
                 sample_weight, X, dtype=np.float64, ensure_non_negative=True
@@ -240,9 +231,7 @@ class TopKClassifierCV(ShortlistClassifier):
         if X_val is None or y_val is None:
             missing = "X_val" if X_val is None else "y_val"
             raise ValueError(f"X_val and y_val go together; {missing} is missing")
-        X_val = validate_data(
-            self, X_val, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False
-        )
+        X_val = check_input(self, X_val, reset=False)
         y_val = column_or_1d(y_val)
         check_consistent_length(X_val, y_val)
         # Labels that cannot be compared are refused here, not after the first fits.

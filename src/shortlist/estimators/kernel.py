@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 from sklearn.base import clone
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
 from shortlist.estimators.callbacks import CallbackSupportMixin, train_with_callbacks
 from shortlist.estimators.convergence import warn_unless_converged
@@ -30,6 +30,7 @@ from shortlist.estimators.multilabel import is_indicator
 from shortlist.estimators.paths import check_path, copy_fitted, follow_path
 from shortlist.estimators.shortlists import ShortlistClassifier
 from shortlist.estimators.training import (
+    check_input,
     check_parameters,
     check_scale,
     encode_targets,
@@ -274,12 +275,8 @@ class KernelTopKClassifier(CallbackSupportMixin, ShortlistClassifier):
         return resolve_gamma(self.gamma, X, sample_weight)
 
     def _validated(self, X: Any, **options: Any) -> Any:
-        if getattr(X, "dtype", None) == np.float16:
-            X = X.astype(np.float32)
         accept_sparse = False if self.kernel == "precomputed" else "csr"
-        return validate_data(
-            self, X, accept_sparse=accept_sparse, dtype=[np.float64, np.float32], **options
-        )
+        return check_input(self, X, accept_sparse=accept_sparse, **options)
 
     def _check_kernel_parameters(self) -> None:
         if not callable(self.kernel) and self.kernel not in KERNELS:

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone
 from sklearn.utils import check_consistent_length
-from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
+from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from shortlist.estimators.callbacks import CallbackSupportMixin, train_with_callbacks
 from shortlist.estimators.convergence import warn_unless_converged
@@ -23,6 +23,7 @@ from shortlist.estimators.multilabel import as_indicator, hit_rate, is_indicator
 from shortlist.estimators.paths import check_path, copy_fitted, follow_path
 from shortlist.estimators.shortlists import ShortlistClassifier
 from shortlist.estimators.training import (
+    check_input,
     check_parameters,
     check_scale,
     encode_targets,
@@ -222,18 +223,8 @@ class TopKClassifier(CallbackSupportMixin, ShortlistClassifier):
     def _problem(self, X: Any, y: Any, sample_weight: Any) -> Problem:
         """Check everything the user gave and set classes_; shared by fit and fit_path."""
         check_parameters(self)
-        if getattr(X, "dtype", None) == np.float16:
-            X = X.astype(np.float32)
         several = is_indicator(y)
-        X, y = validate_data(
-            self,
-            X,
-            y,
-            accept_sparse="csr",
-            dtype=[np.float64, np.float32],
-            ensure_min_samples=2,
-            multi_output=several,
-        )
+        X, y = check_input(self, X, y=y, ensure_min_samples=2, multi_output=several)
         loss = loss_of(self, several)
         classes, codes, weights = encode_targets(X, y, loss, sample_weight, self.class_weight)
         check_memory(X, len(classes), loss.sparse_duals)
@@ -264,7 +255,7 @@ class TopKClassifier(CallbackSupportMixin, ShortlistClassifier):
             raise ValueError("X_val and y_val go together: give both or neither")
         if X_val is None:
             return None
-        X_val = validate_data(self, X_val, accept_sparse="csr", reset=False)
+        X_val = check_input(self, X_val, reset=False)
         bias = self.intercept_scaling if self.fit_intercept else 0.0
         if self.multilabel_:
             y_val = as_indicator(y_val, X_val.shape[0], len(self.classes_))
@@ -301,7 +292,7 @@ class TopKClassifier(CallbackSupportMixin, ShortlistClassifier):
 
     def _scores(self, X: ArrayLike) -> NDArray:
         check_is_fitted(self)
-        X = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False)
+        X = check_input(self, X, reset=False)
         # For a CSR matrix too the product with an array is an array.
         return np.asarray(X @ self.coef_.T) + self.intercept_
 
