@@ -368,6 +368,9 @@ def test_progress_is_written_for_every_fit(data, capsys):
     lines = capsys.readouterr().err.splitlines()
     assert len(lines) == 4
     assert lines[0].startswith("entropy k=1, fold 1, C=0.1: top-1 0.")
+    given = TopKClassifierCV(Cs=[0.1], ks=(1,), max_extensions=0, verbose=1)
+    given.fit(X[:160], y[:160], X_val=X[160:], y_val=y[160:])
+    assert capsys.readouterr().err.startswith("entropy k=1, C=0.1: top-1 0.")
 
 
 @pytest.mark.parametrize(
