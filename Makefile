@@ -9,7 +9,7 @@ WORKERS ?= 2
 .DEFAULT_GOAL := demo
 
 $(BIN)/python:
-	$(PYTHON) -c 'import sys; sys.exit("Shortlist needs Python 3.11 or newer; set PYTHON=...") if sys.version_info < (3, 11) else None'
+	@$(PYTHON) -c 'import sys; sys.exit("Shortlist needs Python 3.11 or newer; set PYTHON=...") if sys.version_info < (3, 11) else None'
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade "pip>=25.1"
 
@@ -35,11 +35,7 @@ lint: $(VENV)/.dev
 bench: $(VENV)/.dev
 	$(BIN)/python -m benchmarks
 
-$(VENV)/.docs: pyproject.toml | $(VENV)/.dev
-	$(BIN)/python -m pip install --quiet --group docs
-	touch $@
-
-docs: $(VENV)/.docs
+docs: $(VENV)/.dev
 	$(BIN)/python docs/build.py
 
 clean:

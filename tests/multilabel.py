@@ -1,40 +1,18 @@
 """Losses of several right labels: instances to test, and their definitions as they read."""
 
-from dataclasses import dataclass
-
 import cvxpy as cp
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import logsumexp, xlogy
 
 from shortlist import losses
+from tests.instances import Instance
+from tests.losses import oracles
+from tests.references import random_shares
 
-_TOLERANCES = {"tol_gap_abs": 1e-9, "tol_gap_rel": 1e-9, "tol_feas": 1e-9}
 
-
-@dataclass(frozen=True)
-class Case:
-    """A loss, its parameters, and the number of classes m to test it with."""
-
-    name: str
-    m: int
-    k: int = 1
-    variant: str = "alpha"
-    smoothing: float = 0.0
-
-    @property
-    def id(self) -> str:
-        variant = f"-{self.variant}" if self.k > 1 else ""
-        gamma = f"-gamma{self.smoothing:g}" if self.smoothing else ""
-        return f"{self.name}-m{self.m}-k{self.k}{variant}{gamma}"
-
-    @property
-    def entropic(self) -> bool:
-        return self.name == "entropy"
-
-    @property
-    def smooth(self) -> bool:
-        return self.entropic or self.smoothing > 0
+class Case(Instance):
+    """A loss of several right labels, its parameters, and the number of classes m."""
 
     def loss(self, multilabel: bool = True) -> losses.Loss:
         return losses.get(
@@ -45,10 +23,9 @@ class Case:
             multilabel=multilabel,
         )
 
-    def scores(self, seed: int, n: int, scale: float = 2.0) -> NDArray:
+    def scores(self, seed: int = 0, n: int = 1, scale: float = 2.0) -> NDArray:
         """Small and large margins, a quarter of the rows full of ties."""
-        rng = np.random.default_rng([seed, self.m])
-        f = rng.normal(size=(n, self.m)) * scale * rng.choice([0.1, 1.0, 3.0], size=(n, 1))
+        f = super().scores(seed, n, scale)
         f[::4] = np.round(f[::4] / scale) * scale
         return f
 
@@ -77,10 +54,6 @@ CASES = [
     Case("entropy", m=20),
 ]
 SMOOTH = [case for case in CASES if case.smooth]
-
-
-def by_id(case: Case) -> str:
-    return case.id
 
 
 def closed_value(case: Case, f: NDArray, right: NDArray) -> float:
@@ -112,11 +85,7 @@ def random_dual(case: Case, rng: np.random.Generator, right: NDArray) -> NDArray
     if case.entropic:
         return rng.dirichlet(np.full(case.m, 0.3)) - wanted / wanted.sum()
     wrong = np.flatnonzero(~wanted)
-    corners = np.zeros((4, len(wrong)))
-    for corner in corners[1:]:
-        size = case.k if case.variant == "alpha" else rng.integers(1, case.k + 1)
-        corner[rng.choice(len(wrong), size=size, replace=False)] = 1.0 / case.k
-    v[wrong] = rng.dirichlet(np.full(4, 0.5)) @ corners
+    v[wrong] = random_shares(case, rng, len(wrong))
     v[wanted] = -v[wrong].sum() * rng.dirichlet(np.full(wanted.sum(), 0.5))
     return v
 
@@ -135,23 +104,11 @@ def cvxpy_conjugate(case: Case, v: cp.Variable, right: NDArray) -> tuple[cp.Expr
     return 0.5 * case.smoothing * squares - s, [x >= 0, x <= cap, s <= 1, z >= 0, cp.sum(z) == s]
 
 
-def _solve(problem: cp.Problem) -> float:
-    problem.solve(solver=cp.CLARABEL, **_TOLERANCES)
-    assert problem.status == cp.OPTIMAL
-    return float(problem.value)
-
-
 def solved_value(case: Case, f: NDArray, right: NDArray) -> float:
-    """sup over v of <f, v> - L*(v)."""
-    v = cp.Variable(case.m)
-    expression, constraints = cvxpy_conjugate(case, v, right)
-    return _solve(cp.Problem(cp.Maximize(f @ v - expression), constraints))
+    """L(f) by a generic solver."""
+    return oracles.supremum(lambda v: cvxpy_conjugate(case, v, right), f)
 
 
 def solved_dual_step(case: Case, q: NDArray, right: NDArray, eta: float) -> NDArray:
-    """argmin over v of L*(v) - <q, v> + eta/2 |v|^2."""
-    v = cp.Variable(case.m)
-    expression, constraints = cvxpy_conjugate(case, v, right)
-    objective = expression - q @ v + 0.5 * eta * cp.sum_squares(v)
-    _solve(cp.Problem(cp.Minimize(objective), constraints))
-    return v.value
+    """The minimiser that a coordinate step asks for, by a generic solver."""
+    return oracles.proximal_point(lambda v: cvxpy_conjugate(case, v, right), q, eta)

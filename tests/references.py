@@ -104,9 +104,14 @@ def random_dual(row: Instance, rng: np.random.Generator, y: int) -> NDArray:
     """A point of the conjugate's domain: a mixture of its corners."""
     if row.one_vs_all:
         return -signed_margins(rng.choice([0.0, 0.1, 0.5, 1.0], size=row.m), y)
-    corners = np.zeros((4, row.m - 1))
+    x = random_shares(row, rng, row.m - 1)
+    return np.insert(x, y, -x.sum())
+
+
+def random_shares(row: Instance, rng: np.random.Generator, n_wrong: int) -> NDArray:
+    """A point of the set of the wrong labels' duals."""
+    corners = np.zeros((4, n_wrong))
     for corner in corners[1:]:
         size = row.k if row.variant == "alpha" else rng.integers(1, row.k + 1)
-        corner[rng.choice(row.m - 1, size=size, replace=False)] = 1.0 / row.k
-    x = rng.dirichlet(np.full(4, 0.5)) @ corners
-    return np.insert(x, y, -x.sum())
+        corner[rng.choice(n_wrong, size=size, replace=False)] = 1.0 / row.k
+    return rng.dirichlet(np.full(4, 0.5)) @ corners

@@ -304,8 +304,9 @@ def test_probabilities_are_offered_where_the_chosen_loss_has_them(data):
 def test_ks_beyond_the_number_of_classes_are_left_out_with_a_warning(data):
     X, y = data
     search = TopKClassifierCV(Cs=[0.1], cv=2, max_extensions=0)
-    with pytest.warns(UserWarning, match="6 classes no model is chosen for k=10"):
+    with pytest.warns(UserWarning, match="6 classes no model is chosen for k=10") as told:
         search.fit(X, y)
+    assert told[0].filename == __file__
     assert search.ks_ == (1, 3, 5)
 
 
@@ -336,12 +337,29 @@ def test_one_warning_for_all_fits_that_did_not_converge(data):
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         search.fit(X, y)
-    told = [str(w.message) for w in caught if issubclass(w.category, ConvergenceWarning)]
-    searched = [text for text in told if "fits of the search" in text]
+    told = [w for w in caught if issubclass(w.category, ConvergenceWarning)]
+    assert {w.filename for w in told} == {__file__}
+    searched = [str(w.message) for w in told if "fits of the search" in str(w.message)]
     assert len(searched) == 1
     assert searched[0].startswith("6 of 6 fits")
+    gaps = search.cv_results_["relative_gap"]
+    worst = search.cv_results_["C"][gaps.argmax()]
+    assert f"duality gap is {gaps.max():.2g}, at C={worst:g}." in searched[0]
     # The other is about the final model itself.
     assert len(told) == 2
+
+
+def test_a_search_of_a_loss_without_a_dual_speaks_of_no_gap(data):
+    X, y = data
+    search = TopKClassifierCV(
+        "truncated_entropy", k=2, Cs=[1.0, 100.0], ks=(1,), cv=3, max_extensions=0, max_epochs=1
+    )
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        search.fit(X, y)
+    (searched,) = [str(w.message) for w in caught if "fits of the search" in str(w.message)]
+    assert searched.startswith("6 of 6 fits")
+    assert "gap" not in searched
 
 
 def test_progress_is_written_for_every_fit(data, capsys):
@@ -350,6 +368,9 @@ def test_progress_is_written_for_every_fit(data, capsys):
     lines = capsys.readouterr().err.splitlines()
     assert len(lines) == 4
     assert lines[0].startswith("entropy k=1, fold 1, C=0.1: top-1 0.")
+    given = TopKClassifierCV(Cs=[0.1], ks=(1,), max_extensions=0, verbose=1)
+    given.fit(X[:160], y[:160], X_val=X[160:], y_val=y[160:])
+    assert capsys.readouterr().err.startswith("entropy k=1, C=0.1: top-1 0.")
 
 
 @pytest.mark.parametrize(

@@ -1,16 +1,42 @@
 """Conjugates, values and dual steps by a generic convex solver."""
 
+from collections.abc import Callable
+
 import cvxpy as cp
 import numpy as np
 from numpy.typing import NDArray
 
 from tests.instances import Instance
 
+# L*(v) as an expression, and the constraints of its domain.
+Conjugate = Callable[[cp.Variable], tuple[cp.Expression, list]]
+
 _TOLERANCES = {"tol_gap_abs": 1e-9, "tol_gap_rel": 1e-9, "tol_feas": 1e-9}
 
 
+def _solve(problem: cp.Problem) -> float:
+    problem.solve(solver=cp.CLARABEL, **_TOLERANCES)
+    assert problem.status == cp.OPTIMAL
+    return float(problem.value)
+
+
+def supremum(conjugate: Conjugate, f: NDArray) -> float:
+    """sup over v of <f, v> - L*(v)."""
+    v = cp.Variable(len(f))
+    expression, constraints = conjugate(v)
+    return _solve(cp.Problem(cp.Maximize(f @ v - expression), constraints))
+
+
+def proximal_point(conjugate: Conjugate, q: NDArray, eta: float) -> NDArray:
+    """argmin over v of L*(v) - <q, v> + eta/2 |v|^2."""
+    v = cp.Variable(len(q))
+    expression, constraints = conjugate(v)
+    objective = expression - q @ v + 0.5 * eta * cp.sum_squares(v)
+    _solve(cp.Problem(cp.Minimize(objective), constraints))
+    return v.value
+
+
 def _conjugate(row: Instance, v: cp.Variable, y: int) -> tuple[cp.Expression, list]:
-    """L*(v) as an expression, and the constraints of its domain."""
     if row.one_vs_all:
         sign = np.ones(row.m)
         sign[y] = -1.0
@@ -30,23 +56,11 @@ def _conjugate(row: Instance, v: cp.Variable, y: int) -> tuple[cp.Expression, li
     return expression, [x >= 0, x <= cap, s <= 1, v[y] == -s]
 
 
-def _solve(problem: cp.Problem) -> float:
-    problem.solve(solver=cp.CLARABEL, **_TOLERANCES)
-    assert problem.status == cp.OPTIMAL
-    return float(problem.value)
-
-
 def value(row: Instance, f: NDArray, y: int) -> float:
-    """sup over v of <f, v> - L*(v)."""
-    v = cp.Variable(row.m)
-    conjugate, constraints = _conjugate(row, v, y)
-    return _solve(cp.Problem(cp.Maximize(f @ v - conjugate), constraints))
+    """L(y, f)."""
+    return supremum(lambda v: _conjugate(row, v, y), f)
 
 
 def dual_step(row: Instance, q: NDArray, y: int, eta: float) -> NDArray:
-    """argmin over v of L*(v) - <q, v> + eta/2 |v|^2."""
-    v = cp.Variable(row.m)
-    conjugate, constraints = _conjugate(row, v, y)
-    objective = conjugate - q @ v + 0.5 * eta * cp.sum_squares(v)
-    _solve(cp.Problem(cp.Minimize(objective), constraints))
-    return v.value
+    """The minimiser that a coordinate step asks for."""
+    return proximal_point(lambda v: _conjugate(row, v, y), q, eta)

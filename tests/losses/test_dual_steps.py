@@ -6,8 +6,7 @@ import pytest
 from tests import references
 from tests.instances import CONVEX, SMOOTH, by_id
 from tests.losses import oracles
-
-ETAS = [0.0, 1e-12, 1e-6, 0.03, 1.0, 20.0, 1e6, 1e12]
+from tests.losses.extremes import ETAS
 
 
 @pytest.mark.parametrize("row", CONVEX, ids=by_id)

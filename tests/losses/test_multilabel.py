@@ -14,11 +14,12 @@ from shortlist._jit import njit
 from shortlist.losses import kernels
 from shortlist.losses.labels import label_rows
 from shortlist.losses.registry import ENTRIES
+from tests.instances import by_id
+from tests.losses.extremes import ETAS, SCORES, STEP_SIZES
 from tests.multilabel import (
     CASES,
     SMOOTH,
     Case,
-    by_id,
     closed_value,
     conjugate,
     random_dual,
@@ -26,7 +27,6 @@ from tests.multilabel import (
     solved_value,
 )
 
-ETAS = [0.0, 1e-12, 1e-6, 0.03, 1.0, 20.0, 1e6, 1e12]
 PRECISIONS = [np.float64, np.float32]
 
 
@@ -367,13 +367,6 @@ def test_the_hinges_bound_the_error_of_every_right_label():
         assert (case.loss().value(f, right) >= missed).all()
 
 
-SCORES = st.one_of(
-    st.floats(-20.0, 20.0),
-    st.integers(-3, 3).map(float),
-    st.sampled_from([0.0, 1.0, -1.0, 1e-300, 1e9, -1e9, 1e5, 745.0, -745.0, 88.0, -104.0]),
-)
-
-
 @pytest.mark.parametrize("case", CASES, ids=by_id)
 @given(data=st.data())
 def test_fenchel_young_anywhere(case, data):
@@ -382,7 +375,7 @@ def test_fenchel_young_anywhere(case, data):
     count = data.draw(st.integers(1, case.m - case.k))
     right = np.zeros(case.m, int)
     right[data.draw(st.permutations(range(case.m)))[:count]] = 1
-    eta = data.draw(st.one_of(st.just(0.0), st.floats(-12.0, 12.0).map(lambda e: 10.0**e)))
+    eta = data.draw(STEP_SIZES)
     for dtype in PRECISIONS:
         q = f.astype(dtype)
         v = loss.dual_step(q, right, eta)

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from shortlist.losses.base import _value_gradient_rows
 from tests.instances import CONVEX, INSTANCES, by_id
+from tests.losses.extremes import SCORES, STEP_SIZES
 
 ETAS = [0.0, 1e-12, 1e-3, 1.0, 1e3, 1e12]
 
@@ -178,20 +179,13 @@ def test_outliers_do_not_blur_what_the_truncated_entropy_keeps(excess):
     assert loss.value(f, 0) == pytest.approx(np.log1p(np.exp(kept).sum()), rel=1e-6)
 
 
-SCORES = st.one_of(
-    st.floats(-20.0, 20.0),
-    st.integers(-3, 3).map(float),
-    st.sampled_from([0.0, 1.0, -1.0, 1e-300, 1e9, -1e9, 1e5, 745.0, -745.0, 88.0, -104.0]),
-)
-
-
 @pytest.mark.parametrize("row", CONVEX, ids=by_id)
 @given(data=st.data())
 def test_fenchel_young_anywhere(row, data):
     loss = row.loss()
     f = np.array(data.draw(st.lists(SCORES, min_size=row.m, max_size=row.m)))
     y = data.draw(st.integers(0, row.m - 1))
-    eta = data.draw(st.one_of(st.just(0.0), st.floats(-12.0, 12.0).map(lambda e: 10.0**e)))
+    eta = data.draw(STEP_SIZES)
     for dtype in (np.float64, np.float32):
         q = f.astype(dtype)
         v = loss.dual_step(q, y, eta)

@@ -9,7 +9,8 @@ from shortlist.solvers.problem import Problem
 from shortlist.solvers.rows import Costs
 from shortlist.solvers.support import support_rows
 from shortlist.solvers.train import train
-from tests.multilabel import Case, by_id, closed_value, conjugate
+from tests.instances import by_id
+from tests.multilabel import Case, closed_value, conjugate
 from tests.solvers.problems import STORAGES, make_costs, make_rows, primal_weights, with_bias
 
 BIAS = 0.5

@@ -146,13 +146,14 @@ def cv(
 
     from shortlist import TopKClassifierCV
     from shortlist.cli.compiling import told_of_compilation
+    from shortlist.estimators.cv_options import families_of
 
     labels = set(examples.y.tolist())
     weights = class_weights(shape.class_weight, labels)
     if wanted is None:
         wanted = [k for k in sorted({*_USUAL_KS, loss.k}) if k < len(labels)] or [1]
     search = TopKClassifierCV(class_weight=weights, ks=tuple(wanted), **parameters)
-    for family in search._families():
+    for family in families_of(search):
         check_trainable(family, examples.y)
     say(output, "\n".join(told))
     with told_of_compilation(output):

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+from shortlist._json import plain
 from shortlist.cli.options import OutputOptions
 
 
@@ -21,19 +22,6 @@ def say(output: OutputOptions, message: str) -> None:
 def print_json(value: Any) -> None:
     """Print one JSON value; what JSON cannot express (NaN, infinities) becomes null."""
     sys.stdout.write(json.dumps(plain(value), ensure_ascii=False, allow_nan=False, indent=2) + "\n")
-
-
-def plain(value: Any) -> Any:
-    """Data that JSON can express: NumPy's types become Python's, NaN becomes None."""
-    if isinstance(value, dict):
-        return {str(key): plain(entry) for key, entry in value.items()}
-    if isinstance(value, list | tuple):
-        return [plain(entry) for entry in value]
-    if hasattr(value, "tolist"):  # NumPy arrays and scalars
-        return plain(value.tolist())
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
-    return value
 
 
 def print_line(text: str = "") -> None:

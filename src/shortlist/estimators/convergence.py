@@ -32,10 +32,10 @@ def warn_unless_converged(result: Result, C: float, tol: float) -> None:
         )
     else:
         return
-    warnings.warn(text, ConvergenceWarning, stacklevel=_level_outside())
+    warnings.warn(text, ConvergenceWarning, stacklevel=level_outside())
 
 
-def _level_outside() -> int:
+def level_outside() -> int:
     """The stacklevel of the first caller outside this package."""
     package = __name__.partition(".")[0]
     frame, level = sys._getframe(1), 1

@@ -7,35 +7,29 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.exceptions import ConvergenceWarning
-from sklearn.model_selection import check_cv
 from sklearn.utils import check_consistent_length
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import (
-    _check_sample_weight,
-    check_is_fitted,
-    column_or_1d,
-    validate_data,
-)
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted, column_or_1d
 
-from shortlist.estimators.cv_folds import Fold, Part, as_indices, check_folds, joined
-from shortlist.estimators.cv_grid import Grid, best_row, grid_of
+from shortlist.estimators.cv_folds import Fold, Part, check_folds, folds_of, joined
+from shortlist.estimators.cv_grid import Grid, grid_of
+from shortlist.estimators.cv_options import check_extensions, families_of, refit_on, usable_ks
 from shortlist.estimators.cv_paths import Path, duals_fit, run_paths
+from shortlist.estimators.cv_results import results_of, warn_of_open_edges, warn_of_unfinished
+from shortlist.estimators.fitted import all_or_nothing
 from shortlist.estimators.linear import TopKClassifier
 from shortlist.estimators.multilabel import is_indicator
 from shortlist.estimators.shortlists import ShortlistClassifier
-from shortlist.estimators.training import check_parameters, encode_labels, loss_of, seed_of
+from shortlist.estimators.training import check_input, encode_labels, loss_of, seed_of
+from shortlist.metrics._inputs import columns_of_labels
 from shortlist.projections.rows import check_k
-
-# What a family in ``losses`` may not set: C is searched, and these belong to the whole search.
-_NOT_PER_FAMILY = frozenset({"C", "warm_start", "random_state", "verbose"})
 
 
 def _chosen_gives_probabilities(search: "TopKClassifierCV") -> bool:
     if hasattr(search, "estimators_"):
         models = [search._model_for(search.k)]
     else:
-        models = search._families()
+        models = families_of(search)
     for model in models:
         _ = model.predict_proba  # raises the AttributeError that says why not
     return True
@@ -169,6 +163,7 @@ class TopKClassifierCV(ShortlistClassifier):
         tags.input_tags.sparse = True
         return tags
 
+    @all_or_nothing
     def fit(
         self,
         X: ArrayLike,
@@ -190,18 +185,18 @@ class TopKClassifierCV(ShortlistClassifier):
                 "over TopKClassifier with scikit-learn's GridSearchCV, or use its fit_path."
             )
         grid = grid_of(self.Cs)
-        limit = _check_extensions(self.max_extensions)
-        families = self._families()
-        refit = self._refit_of(X_val is not None)
+        limit = check_extensions(self.max_extensions)
+        families = families_of(self)
+        refit = refit_on(self.refit, X_val is not None)
         data = self._validated(X, y, sample_weight)
         classes, _ = encode_labels(data.y)
         for family in families:
             loss_of(family).check_classes(len(classes))
-        self.ks_ = _usable_ks(self.ks, len(classes))
+        self.ks_ = usable_ks(self.ks, len(classes))
         if X_val is None and y_val is None:
-            folds = self._folds(data, groups)
+            folds = folds_of(self.cv, data, groups)
         else:
-            folds = [Fold(0, data, None, self._validation_part(X_val, y_val))]
+            folds = [Fold(0, data, None, self._validation_part(X_val, y_val, classes))]
         if refit == "train" and len(folds) != 1:
             raise ValueError(
                 f"refit='train' needs a single split into training and validation; cv makes "
@@ -209,7 +204,12 @@ class TopKClassifierCV(ShortlistClassifier):
             )
         check_folds(folds, families, classes)
         grids, paths = self._search(folds, families, grid, limit, len(classes), refit == "train")
-        chosen = self._record(grids, paths, families, len(folds))
+        results = results_of(paths, families, self.ks_)
+        self.cv_results_ = results.table()
+        self.mean_scores_, self.std_scores_ = results.means, results.stds
+        warn_of_unfinished(results, self.tol)
+        warn_of_open_edges(grids, self.ks_)
+        chosen = results.chosen()
         if refit == "train":
             models = {at: paths[at[0]].models[at[1]] for at in set(chosen.values())}
         else:
@@ -219,71 +219,24 @@ class TopKClassifierCV(ShortlistClassifier):
 
     # --- what the user gave ------------------------------------------------------------------
 
-    def _families(self) -> list[TopKClassifier]:
-        """One unfitted classifier for each family, parameters checked."""
-        names = TopKClassifier._get_param_names()
-        shared = {name: getattr(self, name) for name in names if hasattr(self, name)}
-        listed: Sequence[Any] = [self.loss] if self.losses is None else self.losses
-        if isinstance(listed, str | dict) or not hasattr(listed, "__iter__"):
-            raise TypeError(f"losses must be a list of names or dictionaries; got {listed!r}")
-        families = []
-        for entry in listed:
-            own = {"loss": entry} if isinstance(entry, str) else entry
-            if not isinstance(own, dict):
-                raise TypeError(
-                    f"every entry of losses must be a name or a dictionary; got {entry!r}"
-                )
-            allowed = sorted(set(names) - _NOT_PER_FAMILY)
-            unknown = sorted(set(own) - set(allowed), key=str)
-            if unknown:
-                raise ValueError(
-                    f"a family in losses may set {', '.join(allowed)}; got {unknown[0]!r}"
-                )
-            changes = {"random_state": None, "verbose": max(0, self.verbose - 1)}
-            family = TopKClassifier(**{**shared, **own, **changes})
-            check_parameters(family)
-            families.append(family)
-        if not families:
-            raise ValueError("losses must hold at least one family; it is empty")
-        return families
-
-    def _refit_of(self, given_validation: bool) -> str:
-        if self.refit not in ("auto", "all", "train"):
-            raise ValueError(f"refit must be 'auto', 'all' or 'train'; got {self.refit!r}")
-        if self.refit == "auto":
-            return "train" if given_validation else "all"
-        return self.refit
-
     def _validated(self, X: Any, y: Any, sample_weight: Any) -> Part:
-        if getattr(X, "dtype", None) == np.float16:
-            X = X.astype(np.float32)
-        X, y = validate_data(
-            self, X, y, accept_sparse="csr", dtype=[np.float64, np.float32], ensure_min_samples=2
-        )
+        X, y = check_input(self, X, y=y, ensure_min_samples=2)
         if sample_weight is not None:
             sample_weight = _check_sample_weight(
                 sample_weight, X, dtype=np.float64, ensure_non_negative=True
             )
         return Part(X, y, sample_weight)
 
-    def _validation_part(self, X_val: Any, y_val: Any) -> Part:
+    def _validation_part(self, X_val: Any, y_val: Any, classes: NDArray) -> Part:
         if X_val is None or y_val is None:
             missing = "X_val" if X_val is None else "y_val"
             raise ValueError(f"X_val and y_val go together; {missing} is missing")
-        X_val = validate_data(
-            self, X_val, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False
-        )
+        X_val = check_input(self, X_val, reset=False)
         y_val = column_or_1d(y_val)
         check_consistent_length(X_val, y_val)
+        # Labels that cannot be compared are refused here, not after the first fits.
+        columns_of_labels(y_val, classes, len(y_val), len(classes), name="y_val")
         return Part(X_val, y_val, None)
-
-    def _folds(self, data: Part, groups: Any) -> list[Fold]:
-        splitter = check_cv(self.cv, data.y, classifier=True)
-        splits = splitter.split(data.X, data.y, groups)
-        return [
-            Fold(number, data, *(as_indices(part, len(data.y)) for part in split))
-            for number, split in enumerate(splits)
-        ]
 
     # --- the search --------------------------------------------------------------------------
 
@@ -320,67 +273,6 @@ class TopKClassifierCV(ShortlistClassifier):
                 for C in own[0].outcomes:
                     grid.scores[C] = np.array([path.outcomes[C].accuracies for path in own])
         return grids, paths
-
-    def _record(
-        self,
-        grids: list[Grid],
-        paths: list[Path],
-        families: list[TopKClassifier],
-        n_folds: int,
-    ) -> dict[int, tuple[int, float]]:
-        """Fill the table and return the chosen (family, C) for each k."""
-        rows = [(number, C) for number, grid in enumerate(grids) for C in grid.Cs]
-        scores = np.array([grids[number].scores[C] for number, C in rows])
-        self.mean_scores_ = scores.mean(axis=1)
-        self.std_scores_ = scores.std(axis=1)
-        outcomes = [
-            [path.outcomes[C] for path in paths[number * n_folds : (number + 1) * n_folds]]
-            for number, C in rows
-        ]
-        table: dict[str, Any] = {
-            name: np.array([getattr(families[number], name) for number, _ in rows])
-            for name in ("loss", "k", "variant", "smoothing")
-        }
-        table["C"] = np.array([C for _, C in rows])
-        for column, k in enumerate(self.ks_):
-            table[f"mean_top{k}"] = self.mean_scores_[:, column]
-            table[f"std_top{k}"] = self.std_scores_[:, column]
-        table["mean_seconds"] = np.array([np.mean([o.seconds for o in row]) for row in outcomes])
-        table["relative_gap"] = np.array([max(o.relative_gap for o in row) for row in outcomes])
-        self.cv_results_ = table
-        self._warn_of_unfinished(table, [o for row in outcomes for o in row])
-        self._warn_of_open_edges(grids)
-        return {k: rows[best_row(self.mean_scores_[:, i])] for i, k in enumerate(self.ks_)}
-
-    def _warn_of_unfinished(self, table: dict[str, Any], outcomes: list[Any]) -> None:
-        # A loss without a dual has a gap of NaN and is judged by its status alone.
-        unfinished = [
-            o
-            for o in outcomes
-            if o.status == "max_epochs" or (o.status == "stalled" and o.relative_gap > self.tol)
-        ]
-        if unfinished:
-            gaps = np.where(np.isnan(table["relative_gap"]), -1, table["relative_gap"])
-            worst = int(np.argmax(gaps))
-            warnings.warn(
-                f"{len(unfinished)} of {len(outcomes)} fits of the search did not reach "
-                f"tol={self.tol:g}; the largest relative duality gap is {gaps[worst]:.2g}, at "
-                f"C={table['C'][worst]:g}. Raise max_epochs or tol, or leave out the largest C.",
-                ConvergenceWarning,
-                stacklevel=4,
-            )
-
-    def _warn_of_open_edges(self, grids: list[Grid]) -> None:
-        for grid in grids:
-            for side, wanting in grid.open_edges().items():
-                ks = ", ".join(str(k) for k, open_ in zip(self.ks_, wanting, strict=True) if open_)
-                end = grid.Cs[0] if side == "low" else grid.Cs[-1]
-                warnings.warn(
-                    f"the best C for k={ks} is {end:g}, the end of the grid, after "
-                    f"{self.max_extensions} extensions. Raise max_extensions or widen Cs.",
-                    UserWarning,
-                    stacklevel=4,
-                )
 
     def _refitted(
         self,
@@ -499,38 +391,3 @@ class TopKClassifierCV(ShortlistClassifier):
         }
         search._adopt(chosen, {(i, model.C): model for i, model in enumerate(models)})
         return search
-
-
-def _check_extensions(limit: Any) -> int:
-    if not isinstance(limit, Integral) or isinstance(limit, bool) or limit < 0:
-        raise ValueError(f"max_extensions must be an integer, 0 or larger; got {limit!r}")
-    return int(limit)
-
-
-def _usable_ks(ks: Any, n_classes: int) -> tuple[int, ...]:
-    """The distinct ks below the number of classes, in increasing order."""
-    listed = [ks] if isinstance(ks, Integral) else ks
-    if isinstance(listed, str | bytes) or not hasattr(listed, "__iter__"):
-        raise TypeError(f"ks must be a list of integers; got {ks!r}")
-    listed = list(listed)
-    if not listed:
-        raise ValueError("ks must hold at least one k; it is empty")
-    for k in listed:
-        if not isinstance(k, Integral) or isinstance(k, bool) or k < 1:
-            raise ValueError(f"every k in ks must be an integer, 1 or larger; got {k!r}")
-    distinct = sorted({int(k) for k in listed})
-    usable = tuple(k for k in distinct if k < n_classes)
-    if not usable:
-        raise ValueError(
-            f"ks must hold a k below the number of classes, {n_classes}; got {distinct}: "
-            "a shortlist of all labels is always right"
-        )
-    if len(usable) < len(distinct):
-        dropped = ", ".join(str(k) for k in distinct if k >= n_classes)
-        warnings.warn(
-            f"with {n_classes} classes no model is chosen for k={dropped}: a shortlist of all "
-            "labels is always right",
-            UserWarning,
-            stacklevel=3,
-        )
-    return usable

@@ -7,7 +7,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
+from sklearn.model_selection import check_cv
 
+from shortlist.estimators.convergence import level_outside
 from shortlist.estimators.linear import TopKClassifier
 from shortlist.estimators.training import loss_of
 from shortlist.solvers.memory import training_bytes
@@ -57,7 +59,17 @@ class Fold:
         return training_bytes(n, d, n_classes, X.dtype.itemsize) + copied * X.dtype.itemsize
 
 
-def as_indices(part: ArrayLike, n: int) -> NDArray:
+def folds_of(cv: Any, data: Part, groups: Any) -> list[Fold]:
+    """The folds that ``cv``, in any of scikit-learn's forms, makes of the data."""
+    splitter = check_cv(cv, data.y, classifier=True)
+    splits = splitter.split(data.X, data.y, groups)
+    return [
+        Fold(number, data, *(_as_indices(part, len(data.y)) for part in split))
+        for number, split in enumerate(splits)
+    ]
+
+
+def _as_indices(part: ArrayLike, n: int) -> NDArray:
     """Row numbers, from row numbers or a mask."""
     part = np.asarray(part)
     return np.flatnonzero(part) if part.dtype == bool and len(part) == n else part
@@ -101,7 +113,7 @@ def check_folds(folds: list[Fold], families: list[TopKClassifier], classes: NDAr
             f"held-out labels that training has not seen count as errors for every k: "
             f"{'; '.join(lacking[:3])}{more}",
             UserWarning,
-            stacklevel=3,
+            stacklevel=level_outside(),
         )
 
 

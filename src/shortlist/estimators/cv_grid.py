@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from shortlist.estimators.paths import check_path
+
 # Accuracies are quotients of counts: what differs by less than this differs by rounding alone.
 _SAME = 1e-12
 # The paper's range.
@@ -21,13 +23,7 @@ def grid_of(Cs: Any) -> list[float]:
         return [float(C) for C in np.geomspace(_LOWEST, _HIGHEST, int(Cs))]
     if isinstance(Cs, str | bytes | Real) or not hasattr(Cs, "__iter__"):
         raise TypeError(f"Cs must be a list of values of C or how many to try; got {Cs!r}")
-    values = list(Cs)
-    if not values:
-        raise ValueError("Cs must hold at least one value of C; it is empty")
-    for C in values:
-        if not isinstance(C, Real) or isinstance(C, bool) or not 0 < float(C) < np.inf:
-            raise ValueError(f"every C in Cs must be a positive finite number; got {C!r}")
-    return sorted({float(C) for C in values})
+    return sorted(set(check_path(Cs)))
 
 
 def best_row(means: NDArray) -> int:

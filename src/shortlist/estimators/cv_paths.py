@@ -74,8 +74,9 @@ class Path:
             f"top-{k} {a:.4f}" for k, a in zip(self.ks, outcome.accuracies, strict=True)
         )
         name = f"{self.template.loss} k={self.template.k}"
-        where = f"{name}, fold {self.fold.number + 1}, C={C:g}"
-        sys.stderr.write(f"{where}: {accuracies} ({outcome.seconds:.1f} s)\n")
+        if not isinstance(self.fold.held_out, Part):  # a validation set is no fold
+            name += f", fold {self.fold.number + 1}"
+        sys.stderr.write(f"{name}, C={C:g}: {accuracies} ({outcome.seconds:.1f} s)\n")
 
 
 def accuracies_at(ks: tuple[int, ...], model: TopKClassifier, part: Part) -> NDArray:

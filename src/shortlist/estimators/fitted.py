@@ -1,7 +1,10 @@
-"""What the linear and the kernel classifier share: the run of the solver, and what it leaves."""
+"""What the classifiers share: fits that succeed whole or not at all, the run of the solver, and
+what it leaves.
+"""
 
 from collections.abc import Callable
-from typing import Any
+from functools import wraps
+from typing import Any, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +16,24 @@ from shortlist.solvers.result import Result
 from shortlist.solvers.rows import State
 from shortlist.solvers.run import Callback
 from shortlist.solvers.train import Solution, train
+
+Fit = TypeVar("Fit", bound=Callable[..., Any])
+
+
+def all_or_nothing(fit: Fit) -> Fit:
+    """``fit``, but where it raises, the estimator is as it was: an earlier model stays whole."""
+
+    @wraps(fit)
+    def guarded(self: Any, *args: Any, **kwargs: Any) -> Any:
+        before = dict(vars(self))
+        try:
+            return fit(self, *args, **kwargs)
+        except BaseException:
+            vars(self).clear()
+            vars(self).update(before)
+            raise
+
+    return cast(Fit, guarded)
 
 
 def train_estimator(

@@ -8,11 +8,17 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 from sklearn.base import clone
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
 from shortlist.estimators.callbacks import CallbackSupportMixin, train_with_callbacks
 from shortlist.estimators.convergence import warn_unless_converged
-from shortlist.estimators.fitted import adopt, common_meta, restore_common, train_estimator
+from shortlist.estimators.fitted import (
+    adopt,
+    all_or_nothing,
+    common_meta,
+    restore_common,
+    train_estimator,
+)
 from shortlist.estimators.kernel_matrix import (
     KERNELS,
     KernelFunction,
@@ -24,6 +30,7 @@ from shortlist.estimators.multilabel import is_indicator
 from shortlist.estimators.paths import check_path, copy_fitted, follow_path
 from shortlist.estimators.shortlists import ShortlistClassifier
 from shortlist.estimators.training import (
+    check_input,
     check_parameters,
     check_scale,
     encode_targets,
@@ -152,6 +159,7 @@ class KernelTopKClassifier(CallbackSupportMixin, ShortlistClassifier):
         tags.classifier_tags.multi_label = takes_several_labels(self)
         return tags
 
+    @all_or_nothing
     def fit(
         self,
         X: ArrayLike,
@@ -258,7 +266,6 @@ class KernelTopKClassifier(CallbackSupportMixin, ShortlistClassifier):
         rows = GramRows(matrix, diagonal, dtype, bias)
         costs = make_costs(codes, weights, float(self.C))
         check_scale(rows, costs)
-        # Only now: a refused fit leaves an earlier model as it was.
         self.classes_, self.multilabel_ = classes, several
         return Problem(rows, costs, len(classes), loss), examples
 
@@ -268,12 +275,8 @@ class KernelTopKClassifier(CallbackSupportMixin, ShortlistClassifier):
         return resolve_gamma(self.gamma, X, sample_weight)
 
     def _validated(self, X: Any, **options: Any) -> Any:
-        if getattr(X, "dtype", None) == np.float16:
-            X = X.astype(np.float32)
         accept_sparse = False if self.kernel == "precomputed" else "csr"
-        return validate_data(
-            self, X, accept_sparse=accept_sparse, dtype=[np.float64, np.float32], **options
-        )
+        return check_input(self, X, accept_sparse=accept_sparse, **options)
 
     def _check_kernel_parameters(self) -> None:
         if not callable(self.kernel) and self.kernel not in KERNELS:

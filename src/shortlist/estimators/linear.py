@@ -8,15 +8,22 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone
 from sklearn.utils import check_consistent_length
-from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
+from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from shortlist.estimators.callbacks import CallbackSupportMixin, train_with_callbacks
 from shortlist.estimators.convergence import warn_unless_converged
-from shortlist.estimators.fitted import adopt, common_meta, restore_common, train_estimator
+from shortlist.estimators.fitted import (
+    adopt,
+    all_or_nothing,
+    common_meta,
+    restore_common,
+    train_estimator,
+)
 from shortlist.estimators.multilabel import as_indicator, hit_rate, is_indicator
 from shortlist.estimators.paths import check_path, copy_fitted, follow_path
 from shortlist.estimators.shortlists import ShortlistClassifier
 from shortlist.estimators.training import (
+    check_input,
     check_parameters,
     check_scale,
     encode_targets,
@@ -25,6 +32,8 @@ from shortlist.estimators.training import (
     make_rows,
     takes_several_labels,
 )
+from shortlist.metrics import topk_accuracy
+from shortlist.metrics._inputs import columns_of_labels
 from shortlist.solvers.memory import check_memory
 from shortlist.solvers.problem import Problem
 from shortlist.solvers.rows import State
@@ -131,6 +140,7 @@ class TopKClassifier(CallbackSupportMixin, ShortlistClassifier):
         tags.classifier_tags.multi_label = takes_several_labels(self)
         return tags
 
+    @all_or_nothing
     def fit(
         self,
         X: ArrayLike,
@@ -154,8 +164,8 @@ class TopKClassifier(CallbackSupportMixin, ShortlistClassifier):
         the model reached so far.
         """
         problem = self._problem(X, y, sample_weight)
-        state = self._warm_state(problem)
         accuracy = self._accuracy_on(X_val, y_val)
+        state = self._warm_state(problem)
         solution = train_with_callbacks(
             self,
             lambda told: train_estimator(self, problem, self.C, state, told, accuracy),
@@ -213,25 +223,14 @@ class TopKClassifier(CallbackSupportMixin, ShortlistClassifier):
     def _problem(self, X: Any, y: Any, sample_weight: Any) -> Problem:
         """Check everything the user gave and set classes_; shared by fit and fit_path."""
         check_parameters(self)
-        if getattr(X, "dtype", None) == np.float16:
-            X = X.astype(np.float32)
         several = is_indicator(y)
-        X, y = validate_data(
-            self,
-            X,
-            y,
-            accept_sparse="csr",
-            dtype=[np.float64, np.float32],
-            ensure_min_samples=2,
-            multi_output=several,
-        )
+        X, y = check_input(self, X, y=y, ensure_min_samples=2, multi_output=several)
         loss = loss_of(self, several)
         classes, codes, weights = encode_targets(X, y, loss, sample_weight, self.class_weight)
         check_memory(X, len(classes), loss.sparse_duals)
         costs = make_costs(codes, weights, float(self.C))
         rows = make_rows(X, self.intercept_scaling if self.fit_intercept else 0.0)
         check_scale(rows, costs)
-        # Only now: a refused fit leaves an earlier model as it was.
         self.classes_, self.multilabel_ = classes, several
         return Problem(rows, costs, len(classes), loss)
 
@@ -256,15 +255,18 @@ class TopKClassifier(CallbackSupportMixin, ShortlistClassifier):
             raise ValueError("X_val and y_val go together: give both or neither")
         if X_val is None:
             return None
-        from shortlist.metrics import topk_accuracy
-
-        X_val = validate_data(self, X_val, accept_sparse="csr", reset=False)
+        X_val = check_input(self, X_val, reset=False)
         bias = self.intercept_scaling if self.fit_intercept else 0.0
         if self.multilabel_:
             y_val = as_indicator(y_val, X_val.shape[0], len(self.classes_))
         else:
             y_val = column_or_1d(y_val)
             check_consistent_length(X_val, y_val)
+            # As column numbers: labels that cannot be compared are refused before training.
+            y_val = columns_of_labels(
+                y_val, self.classes_, X_val.shape[0], len(self.classes_), name="y_val"
+            )
+        columns = np.arange(len(self.classes_))
 
         def accuracy(weights: NDArray) -> float:
             scores = X_val @ weights[:-1] + bias * weights[-1]
@@ -272,7 +274,7 @@ class TopKClassifier(CallbackSupportMixin, ShortlistClassifier):
                 return hit_rate(y_val, scores, self.k)
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
-                return float(topk_accuracy(y_val, scores, k=self.k, labels=self.classes_))
+                return float(topk_accuracy(y_val, scores, k=self.k, labels=columns))
 
         return accuracy
 
@@ -290,7 +292,7 @@ class TopKClassifier(CallbackSupportMixin, ShortlistClassifier):
 
     def _scores(self, X: ArrayLike) -> NDArray:
         check_is_fitted(self)
-        X = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False)
+        X = check_input(self, X, reset=False)
         # For a CSR matrix too the product with an array is an array.
         return np.asarray(X @ self.coef_.T) + self.intercept_
 

@@ -11,7 +11,7 @@ from scipy import sparse
 from sklearn.utils import check_random_state
 from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import _check_sample_weight
+from sklearn.utils.validation import _check_sample_weight, validate_data
 
 from shortlist import losses
 from shortlist.estimators.multilabel import encode_indicator
@@ -35,6 +35,17 @@ def check_parameters(estimator: Any) -> None:
         raise ValueError(f"max_epochs must be an integer, 1 or larger; got {epochs!r}")
     # Names and ranges of the rest are checked where the loss is made.
     loss_of(estimator)
+
+
+def check_input(
+    estimator: Any, X: Any, *, accept_sparse: str | bool = "csr", **options: Any
+) -> Any:
+    """scikit-learn's ``validate_data``, for floats of single or double precision; halves widen."""
+    if getattr(X, "dtype", None) == np.float16:
+        X = X.astype(np.float32)
+    return validate_data(
+        estimator, X, accept_sparse=accept_sparse, dtype=[np.float64, np.float32], **options
+    )
 
 
 def loss_of(estimator: Any, multilabel: bool = False) -> losses.Loss:

@@ -16,6 +16,7 @@ import numpy as np
 
 from shortlist import __version__
 from shortlist._files import atomic_write
+from shortlist._json import plain
 
 Tick = Callable[[float], None]
 Record = dict[str, Any]
@@ -60,7 +61,7 @@ class Unit:
             "version": __version__,
             "work": f"{self.work.__module__}.{self.work.__qualname__}",
             "code": _code_hash(self.work.__module__),
-            "parameters": _plain(self.parameters),
+            "parameters": plain(self.parameters, keep_nan=True),
         }
 
     @property
@@ -93,7 +94,8 @@ class UnitStore:
 
     def put(self, unit: Unit, result: Record) -> Record:
         """Store a result and return it as it will be read back."""
-        text = json.dumps({"name": unit.name, "unit": unit.identity, "result": _plain(result)})
+        kept = plain(result, keep_nan=True)
+        text = json.dumps({"name": unit.name, "unit": unit.identity, "result": kept})
         with atomic_write(self.path(unit)) as part:
             part.write_text(text, encoding="utf-8")
         return json.loads(text)["result"]
@@ -127,14 +129,3 @@ def fingerprint(*arrays: Any) -> str:
             # Names of classes are Python objects now and then: their text stands for them.
             digest.update(repr(dense.tolist()).encode() if dense.dtype.hasobject else dense.data)
     return digest.hexdigest()[:16]
-
-
-def _plain(value: Any) -> Any:
-    """Data as JSON returns it: NumPy's types become Python's, tuples become lists."""
-    if isinstance(value, Mapping):
-        return {str(key): _plain(entry) for key, entry in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(entry) for entry in value]
-    if hasattr(value, "tolist"):
-        return _plain(value.tolist())
-    return value

@@ -73,25 +73,30 @@ def check_weights(sample_weight: ArrayLike | None, n_samples: int) -> NDArray[np
 
 
 def columns_of_labels(
-    y_true: ArrayLike, labels: ArrayLike | None, n_samples: int, n_classes: int
+    y_true: ArrayLike,
+    labels: ArrayLike | None,
+    n_samples: int,
+    n_classes: int,
+    name: str = "y_true",
 ) -> NDArray[np.intp]:
     """The column of each true label, NO_COLUMN where `labels` does not list it.
 
     Without `labels`, integers are column numbers, and labels of any other kind are matched to
-    the columns in sorted order, provided that every class occurs.
+    the columns in sorted order, provided that every class occurs. ``name`` is what the user calls
+    the true labels.
     """
-    true = _label_array(y_true, "y_true")
+    true = _label_array(y_true, name)
     if len(true) != n_samples:
-        raise ValueError(f"y_true has {len(true)} labels but scores has {n_samples} rows")
+        raise ValueError(f"{name} has {len(true)} labels but scores has {n_samples} rows")
     if labels is None:
         if true.dtype.kind in "biu":
-            return _check_column_numbers(true, n_classes)
+            return _check_column_numbers(true, n_classes, name)
         if true.dtype == object:
-            raise ValueError("y_true mixes kinds of labels; pass labels= to name the columns")
+            raise ValueError(f"{name} mixes kinds of labels; pass labels= to name the columns")
         distinct = np.unique(true)
         if len(distinct) != n_classes:
             raise ValueError(
-                f"y_true has {len(distinct)} distinct labels but scores has {n_classes} columns; "
+                f"{name} has {len(distinct)} distinct labels but scores has {n_classes} columns; "
                 "pass labels= (an estimator's classes_) to say which column is which label"
             )
         return _lookup(true, distinct)
@@ -105,7 +110,7 @@ def columns_of_labels(
         names.dtype.kind == "U"
     ):
         raise TypeError(
-            f"y_true holds {_kind(true)} but labels holds {_kind(names)}: they can never match"
+            f"{name} holds {_kind(true)} but labels holds {_kind(names)}: they can never match"
         )
     return _lookup(true, names)
 
@@ -141,11 +146,11 @@ def _label_array(labels: ArrayLike, name: str) -> NDArray[Any]:
     return array
 
 
-def _check_column_numbers(true: NDArray[Any], n_classes: int) -> NDArray[np.intp]:
+def _check_column_numbers(true: NDArray[Any], n_classes: int, name: str) -> NDArray[np.intp]:
     outside = (true < 0) | (true >= n_classes) if true.dtype.kind != "b" else true >= n_classes
     if outside.any():
         raise ValueError(
-            f"y_true contains {true[outside][0]}, but scores has {n_classes} columns; without "
+            f"{name} contains {true[outside][0]}, but scores has {n_classes} columns; without "
             f"labels= an integer label is a column number from 0 to {n_classes - 1}. Pass labels= "
             "(an estimator's classes_) to say which column is which label"
         )

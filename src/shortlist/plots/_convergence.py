@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from shortlist.plots._style import axes_for, line_style, style_curves
+from shortlist.plots._style import axes_for, line_style, mark_level, style_curves
 
 _AXIS_LABELS = {
     "seconds": "Time (seconds)",
@@ -136,17 +136,7 @@ class ConvergenceDisplay:
         self.ax_.legend()
         if tol is not None:
             # Drawn after the legend so that the tolerance is named in place, not listed.
-            self.ax_.axhline(tol, color="0.4", linewidth=1, linestyle=(0, (4, 3)), zorder=1)
-            self.ax_.annotate(
-                f"tol = {tol:g}",
-                (1, tol),
-                xycoords=self.ax_.get_yaxis_transform(),
-                xytext=(-2, 3),
-                textcoords="offset points",
-                ha="right",
-                color="0.4",
-                fontsize="small",
-            )
+            mark_level(self.ax_, tol, f"tol = {tol:g}")
         self.ax_.set(xlabel=_axis_label(x), ylabel=_axis_label(y))
         return self
 

@@ -54,3 +54,21 @@ def style_curves(ax: Any) -> None:
     ax.grid(True, color="0.9", linewidth=0.8)
     ax.set_axisbelow(True)
     ax.spines[["top", "right"]].set_visible(False)
+
+
+def mark_level(ax: Any, height: float, name: str) -> None:
+    """A dashed line across, named at its right end rather than in the legend."""
+    from matplotlib.patheffects import withStroke
+
+    ax.axhline(height, color="0.4", linewidth=1, linestyle=(0, (4, 3)), zorder=1)
+    ax.annotate(
+        name,
+        (1, height),
+        xycoords=ax.get_yaxis_transform(),
+        xytext=(-2, 3),
+        textcoords="offset points",
+        ha="right",
+        color="0.4",
+        fontsize="small",
+        path_effects=[withStroke(linewidth=3, foreground="white")],
+    )

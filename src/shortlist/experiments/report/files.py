@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from shortlist._files import atomic_write
+from shortlist._json import plain
 from shortlist.experiments.report import pictures
 from shortlist.experiments.report.markdown import to_plain
 from shortlist.experiments.report.model import Report, Section, Table, Value
@@ -68,7 +69,7 @@ def report_data(report: Report) -> dict[str, Any]:
             },
             **section.data,
         }
-    return _plain(
+    return plain(
         {
             "title": report.title,
             "environment": report.environment,
@@ -131,16 +132,3 @@ def _table_data(table: Table) -> list[dict[str, Any]]:
         }
         for row in table.rows
     ]
-
-
-def _plain(value: Any) -> Any:
-    """What JSON can express: NumPy's types become Python's, NaN and infinities null."""
-    if isinstance(value, dict):
-        return {str(key): _plain(entry) for key, entry in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(entry) for entry in value]
-    if hasattr(value, "tolist"):
-        return _plain(value.tolist())
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
-    return value

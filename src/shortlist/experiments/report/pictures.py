@@ -9,7 +9,7 @@ from typing import Any
 
 from shortlist.experiments.report.model import Chart, Figure, Series
 from shortlist.plots import PALETTE
-from shortlist.plots._style import LINE_STYLES, style_curves
+from shortlist.plots._style import LINE_STYLES, mark_level, style_curves
 
 #: Text stays text, so that it can be searched, and equal pictures are equal files.
 _STYLE = {"svg.fonttype": "none", "svg.hashsalt": "shortlist", "font.size": 10}
@@ -92,8 +92,6 @@ def _draw_charts(charts: Sequence[Chart]) -> Any:
 
 
 def _draw_chart(chart: Chart, ax: Any) -> None:
-    from matplotlib.patheffects import withStroke
-
     for series in chart.series:
         ax.plot(series.x, series.y, label=series.name, **_line(series))
     if chart.x_log:
@@ -105,18 +103,7 @@ def _draw_chart(chart: Chart, ax: Any) -> None:
     if chart.y_limits is not None:
         ax.set_ylim(chart.y_limits)
     for height, name in chart.levels:
-        ax.axhline(height, color="0.4", linewidth=1, linestyle=(0, (4, 3)), zorder=1)
-        ax.annotate(
-            name,
-            (1, height),
-            xycoords=ax.get_yaxis_transform(),
-            xytext=(-2, 3),
-            textcoords="offset points",
-            ha="right",
-            color="0.4",
-            fontsize="small",
-            path_effects=[withStroke(linewidth=3, foreground="white")],
-        )
+        mark_level(ax, height, name)
     if chart.x_whole:
         from matplotlib.ticker import MaxNLocator
 

@@ -1,0 +1,83 @@
+"""What the user asks of a search besides the values of C, checked: families, ks and the rest."""
+
+import warnings
+from collections.abc import Sequence
+from numbers import Integral
+from typing import Any
+
+from shortlist.estimators.convergence import level_outside
+from shortlist.estimators.linear import TopKClassifier
+from shortlist.estimators.training import check_parameters
+
+# What a family in ``losses`` may not set: C is searched, and these belong to the whole search.
+_NOT_PER_FAMILY = frozenset({"C", "warm_start", "random_state", "verbose"})
+
+
+def families_of(search: Any) -> list[TopKClassifier]:
+    """One unfitted classifier for each family to search, parameters checked."""
+    names = TopKClassifier._get_param_names()
+    shared = {name: getattr(search, name) for name in names if hasattr(search, name)}
+    listed: Sequence[Any] = [search.loss] if search.losses is None else search.losses
+    if isinstance(listed, str | dict) or not hasattr(listed, "__iter__"):
+        raise TypeError(f"losses must be a list of names or dictionaries; got {listed!r}")
+    families = []
+    for entry in listed:
+        own = {"loss": entry} if isinstance(entry, str) else entry
+        if not isinstance(own, dict):
+            raise TypeError(f"every entry of losses must be a name or a dictionary; got {entry!r}")
+        allowed = sorted(set(names) - _NOT_PER_FAMILY)
+        unknown = sorted(set(own) - set(allowed), key=str)
+        if unknown:
+            raise ValueError(f"a family in losses may set {', '.join(allowed)}; got {unknown[0]!r}")
+        changes = {"random_state": None, "verbose": max(0, search.verbose - 1)}
+        family = TopKClassifier(**{**shared, **own, **changes})
+        check_parameters(family)
+        families.append(family)
+    if not families:
+        raise ValueError("losses must hold at least one family; it is empty")
+    return families
+
+
+def usable_ks(ks: Any, n_classes: int) -> tuple[int, ...]:
+    """The distinct ks below the number of classes, in increasing order."""
+    listed = [ks] if isinstance(ks, Integral) else ks
+    if isinstance(listed, str | bytes) or not hasattr(listed, "__iter__"):
+        raise TypeError(f"ks must be a list of integers; got {ks!r}")
+    listed = list(listed)
+    if not listed:
+        raise ValueError("ks must hold at least one k; it is empty")
+    for k in listed:
+        if not isinstance(k, Integral) or isinstance(k, bool) or k < 1:
+            raise ValueError(f"every k in ks must be an integer, 1 or larger; got {k!r}")
+    distinct = sorted({int(k) for k in listed})
+    usable = tuple(k for k in distinct if k < n_classes)
+    if not usable:
+        raise ValueError(
+            f"ks must hold a k below the number of classes, {n_classes}; got {distinct}: "
+            "a shortlist of all labels is always right"
+        )
+    if len(usable) < len(distinct):
+        dropped = ", ".join(str(k) for k in distinct if k >= n_classes)
+        warnings.warn(
+            f"with {n_classes} classes no model is chosen for k={dropped}: a shortlist of all "
+            "labels is always right",
+            UserWarning,
+            stacklevel=level_outside(),
+        )
+    return usable
+
+
+def check_extensions(limit: Any) -> int:
+    """``max_extensions`` as a number."""
+    if not isinstance(limit, Integral) or isinstance(limit, bool) or limit < 0:
+        raise ValueError(f"max_extensions must be an integer, 0 or larger; got {limit!r}")
+    return int(limit)
+
+
+def refit_on(refit: Any, validation_given: bool) -> str:
+    """What ``refit`` means here: "all" examples, or "train", those of the training part."""
+    if refit not in ("auto", "all", "train"):
+        raise ValueError(f"refit must be 'auto', 'all' or 'train'; got {refit!r}")
+    if refit == "auto":
+        return "train" if validation_given else "all"
+    return str(refit)

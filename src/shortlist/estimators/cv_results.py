@@ -1,0 +1,100 @@
+"""What a search found: the table of all fits, the choice for each k, and what to warn of."""
+
+import warnings
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.exceptions import ConvergenceWarning
+
+from shortlist.estimators.convergence import level_outside
+from shortlist.estimators.cv_grid import Grid, best_row
+from shortlist.estimators.cv_paths import Outcome, Path
+from shortlist.estimators.linear import TopKClassifier
+
+
+@dataclass(frozen=True)
+class Results:
+    """A row for each family and value of C, with the outcome on every fold.
+
+    ``means`` and ``stds`` are top-k accuracies over the folds, one column for each of ``ks``.
+    """
+
+    families: list[TopKClassifier]
+    ks: tuple[int, ...]
+    rows: list[tuple[int, float]]
+    outcomes: list[list[Outcome]]
+    means: NDArray
+    stds: NDArray
+
+    def table(self) -> dict[str, NDArray]:
+        """The columns of ``cv_results_``."""
+        table = {
+            name: np.array([getattr(self.families[number], name) for number, _ in self.rows])
+            for name in ("loss", "k", "variant", "smoothing")
+        }
+        table["C"] = np.array([C for _, C in self.rows])
+        for column, k in enumerate(self.ks):
+            table[f"mean_top{k}"] = self.means[:, column]
+            table[f"std_top{k}"] = self.stds[:, column]
+        table["mean_seconds"] = np.array(
+            [np.mean([fit.seconds for fit in row]) for row in self.outcomes]
+        )
+        table["relative_gap"] = np.array(
+            [max(fit.relative_gap for fit in row) for row in self.outcomes]
+        )
+        return table
+
+    def chosen(self) -> dict[int, tuple[int, float]]:
+        """The best (family, C) for each k; of equals the first family and the smallest C."""
+        return {k: self.rows[best_row(self.means[:, column])] for column, k in enumerate(self.ks)}
+
+
+def results_of(paths: list[Path], families: list[TopKClassifier], ks: tuple[int, ...]) -> Results:
+    """Gather the outcomes of all paths, families in their order, C increasing."""
+    rows, outcomes = [], []
+    for number in range(len(families)):
+        folds = [path for path in paths if path.family == number]
+        for C in sorted(folds[0].outcomes):
+            rows.append((number, C))
+            outcomes.append([path.outcomes[C] for path in folds])
+    scores = np.array([[fit.accuracies for fit in row] for row in outcomes])
+    return Results(families, ks, rows, outcomes, scores.mean(axis=1), scores.std(axis=1))
+
+
+def warn_of_unfinished(results: Results, tol: float) -> None:
+    """One warning for all fits of the search that ended short of ``tol``."""
+    # A loss without a dual has a gap of NaN and is judged by its status alone.
+    fits = [fit for row in results.outcomes for fit in row]
+    unfinished = [
+        fit
+        for fit in fits
+        if fit.status == "max_epochs" or (fit.status == "stalled" and fit.relative_gap > tol)
+    ]
+    if not unfinished:
+        return
+    gaps = np.array([[fit.relative_gap for fit in row] for row in results.outcomes])
+    text = f"{len(unfinished)} of {len(fits)} fits of the search did not reach tol={tol:g}"
+    if not np.isnan(gaps).all():
+        worst = int(np.nanargmax(gaps)) // gaps.shape[1]
+        _, C = results.rows[worst]
+        text += f"; the largest relative duality gap is {np.nanmax(gaps):.2g}, at C={C:g}"
+    warnings.warn(
+        f"{text}. Raise max_epochs or tol, or leave out the largest C.",
+        ConvergenceWarning,
+        stacklevel=level_outside(),
+    )
+
+
+def warn_of_open_edges(grids: list[Grid], ks: tuple[int, ...]) -> None:
+    """A warning for each end of a grid whose growth the limit alone stopped."""
+    for grid in grids:
+        for side, wanting in grid.open_edges().items():
+            names = ", ".join(str(k) for k, open_ in zip(ks, wanting, strict=True) if open_)
+            end = grid.Cs[0] if side == "low" else grid.Cs[-1]
+            warnings.warn(
+                f"the best C for k={names} is {end:g}, the end of the grid, after {grid.limit} "
+                "extensions. Raise max_extensions or widen Cs.",
+                UserWarning,
+                stacklevel=level_outside(),
+            )
