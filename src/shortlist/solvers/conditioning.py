@@ -28,7 +28,7 @@ FRACTION = 0.02
 SAMPLE = 1000
 A_CLASS = 20
 A_FEATURE = 4
-# Numbers in all blocks together.
+# Numbers in all blocks together, and in the gradients of the examples a class asks for.
 LARGEST = 1 << 22
 # Multiplications to spend on making the blocks, in those of an evaluation.
 WORTH = 8.0
@@ -79,14 +79,16 @@ def _plan(problem: Problem) -> _Plan | None:
         return None
     assert isinstance(rows, DenseRows | SparseRows)
     d = rows.d + 1
-    if d > rows.n // 2 or d**2 > LARGEST:
+    if d > rows.n // 2:
         return None
-    n_blocks = 1 if problem.loss.sparse_duals or m * d**2 > LARGEST else m
-    sample = min(rows.n, max(SAMPLE, A_CLASS * m, A_FEATURE * d))
     evaluation = 4.0 * rows.n * rows.width * m
-    if sample * d**2 * n_blocks > WORTH * evaluation:
-        return None
-    return _Plan(rows, rows.n // sample, n_blocks)
+    for n_blocks, sample in ((m, max(A_CLASS * m, A_FEATURE * d)), (1, A_FEATURE * d)):
+        if n_blocks > 1 and (problem.loss.sparse_duals or sample * m > LARGEST):
+            continue
+        sample = min(max(sample, SAMPLE), rows.n)
+        if n_blocks * d**2 <= LARGEST and sample * n_blocks * d**2 <= WORTH * evaluation:
+            return _Plan(rows, rows.n // sample, n_blocks)
+    return None
 
 
 def can_condition(problem: Problem) -> bool:

@@ -68,7 +68,7 @@ def check_memory(X: Any, n_classes: int, sparse_duals: bool = False) -> None:
     hinge = training_bytes(n, d, n_classes, itemsize, True)
     if hinge < need:
         advice.append(f"a hinge loss, whose duals are sparse, would need about {_gib(hinge)}")
-    advice += ["fewer classes or examples", "several machines"]
+    advice.append("fewer classes or examples")
     share = "what training keeps of each" if sparse_duals else "one number per"
     raise MemoryError(
         f"training on {n} examples, {d} features and {n_classes} classes needs about "
