@@ -21,7 +21,7 @@ KS = (1, 3, 5, 10)
 
 
 def show(title, rows):
-    print(f"\n{title:32}" + "".join(f"   top-{k:<2}     " for k in KS))
+    print(f"\n{title:32}" + "".join(f"{f'top-{k}':>7}{'gain':>8}" for k in KS))
     for row in rows:
         name = row["name"] + (" (fine-tuned)" if row["fine_tuned"] else "")
         cells = "".join(f"{row['mean'][k]:7.2f} ({row['gain'][k]:+.2f})" for k in KS)
@@ -43,7 +43,8 @@ def main():
                 ),
             )
         )
-    show("\nLetter, mean of networks", summarise(records, KS))
+    print()
+    show("Letter, mean of networks", summarise(records, KS))
     show("The paper, ILSVRC 2012", paper_rows("ilsvrc2012"))
 
 

@@ -247,3 +247,16 @@ def test_debugging_shows_where_an_error_comes_from(command, tmp_path, monkeypatc
     assert ended.code == 2
     assert "Traceback" in ended.err
     assert ended.err.endswith("none.svm: no such file\n")
+
+
+@pytest.mark.parametrize(
+    "command", ["reproduce finetune --quick", "features my:network images -o x.npy"]
+)
+def test_a_missing_package_is_named_with_what_to_do(command, tmp_path):
+    (tmp_path / "torch.py").write_text("raise ImportError('no torch here')")
+    ended = shell(*command.split(), cwd=tmp_path)
+    assert ended.code == 1
+    assert ended.err.startswith("shortlist: ")
+    assert ended.err.count("\n") == 1
+    assert "pip install 'shortlist[torch]'" in ended.err
+    assert "--data" not in ended.err

@@ -62,6 +62,31 @@ def test_hessians_by_torch_func(case):
     torch.testing.assert_close(forward_over_reverse, reverse_over_reverse)
 
 
+@pytest.mark.parametrize("transform", [torch.func.jacrev, torch.func.jacfwd])
+def test_derivatives_in_forward_mode_twice_are_refused(transform):
+    # torch drops the outer derivative of any autograd function there, without a word.
+    scores, target = batch()
+
+    def loss(f):
+        return F.topk_hinge_loss(f, target, 3)
+
+    hessian = transform(torch.func.jacfwd(loss))
+    if transform is torch.func.jacrev:
+        torch.testing.assert_close(hessian(scores.detach()), torch.func.hessian(loss)(scores))
+    else:
+        with pytest.raises(NotImplementedError, match=r"use torch\.func\.hessian"):
+            hessian(scores.detach())
+
+
+@pytest.mark.parametrize("case", ONE_OF_EACH, ids=str)
+def test_shapes_are_known_without_data(case):
+    scores = torch.empty(4, 9, 2, device="meta", requires_grad=True)
+    losses = case.make(reduction="none")(scores, torch.empty(4, 2, dtype=int, device="meta"))
+    assert losses.shape == (4, 2)
+    losses.sum().backward()
+    assert scores.grad.shape == scores.shape
+
+
 def test_vmap_over_score_batches_that_share_their_labels():
     scores, target = batch()
     stack = torch.stack([scores.detach(), 2 * scores.detach()], 1)

@@ -1,5 +1,6 @@
 """Features of a network: complete files or none, from arrays, loaders and folders of images."""
 
+import pickle
 import sys
 import types
 
@@ -10,6 +11,7 @@ from torch.utils.data import DataLoader, TensorDataset
 
 from shortlist import TopKClassifier
 from shortlist.torch import ImageFolder, extract_features, features_command
+from shortlist.torch.backbones import load_backbone
 from shortlist.torch.images import preprocess
 
 
@@ -66,6 +68,15 @@ def test_class_names_of_any_length(dataset, tmp_path):
     assert np.load(files.labels).tolist() == expected
 
 
+def test_label_types_of_any_batch(tmp_path):
+    batches = [(torch.ones(2, 3), ["ox", "ant"]), (torch.ones(1, 3), ["elephant"])]
+    files = extract_features(torch.nn.Identity(), batches, tmp_path / "x.npy")
+    assert np.load(files.labels).tolist() == ["ox", "ant", "elephant"]
+    batches = [(torch.ones(2, 3), torch.tensor([1, 2])), (torch.ones(1, 3), torch.tensor([0.5]))]
+    files = extract_features(torch.nn.Identity(), batches, tmp_path / "x.npy")
+    assert np.load(files.labels).tolist() == [1, 2, 0.5]
+
+
 class _Fails(torch.nn.Module):
     def __init__(self, error):
         super().__init__()
@@ -102,7 +113,7 @@ def test_progress_is_shown_when_asked(dataset, tmp_path, capsys):
         (lambda x: (x, x), TypeError, "must return a tensor, got tuple"),
         (lambda x: x.sum(), ValueError, "one row an example"),
         (lambda x: x.flatten(1)[:2], ValueError, "gave 2 rows for a batch of 5"),
-        (lambda x: x.flatten(1) / 0, ValueError, "not finite in rows 0 to 4"),
+        (lambda x: x.flatten(1) / 0, ValueError, "not finite in float32, in rows 0 to 4"),
         (lambda x: x[:, :, : int(x[0, 0, 0, 0] > 0) + 1], ValueError, "the same length"),
     ],
 )
@@ -125,6 +136,14 @@ def test_bad_arguments_are_named(dataset, tmp_path):
         extract_features(network(), [], tmp_path / "x.npy")
     with pytest.raises(ValueError, match="these have 3 parts"):
         extract_features(network(), [(1, 2, 3)], tmp_path / "x.npy")
+    with pytest.raises(ValueError, match="cannot go to the same file"):
+        extract_features(network(), dataset, tmp_path / "x.npy", labels_path=tmp_path / "x.npy")
+    with pytest.raises(ValueError, match="device 'cuda:9999' cannot be used"):
+        extract_features(network(), dataset, tmp_path / "x.npy", device="cuda:9999")
+    large = [torch.full((2, 3), 1e6)]
+    with pytest.raises(ValueError, match="not finite in float16"):
+        extract_features(torch.nn.Identity(), large, tmp_path / "x.npy", dtype="float16")
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.fixture
@@ -165,7 +184,7 @@ def test_preprocessing_crops_the_centre():
     torch.testing.assert_close(tensor[:, 16, 0], white, atol=1e-5, rtol=0)
 
 
-def test_bad_folders_are_explained(folder, tmp_path):
+def test_bad_folders_are_explained(folder, tmp_path, monkeypatch):
     with pytest.raises(FileNotFoundError, match="no such folder"):
         ImageFolder(tmp_path / "nowhere")
     (tmp_path / "empty").mkdir()
@@ -174,6 +193,13 @@ def test_bad_folders_are_explained(folder, tmp_path):
     (folder / "dark" / "0.jpg").write_bytes(b"rubbish")
     with pytest.raises(ValueError, match=r"dark/0\.jpg: cannot be read as an image"):
         ImageFolder(folder)[0]
+    with monkeypatch.context() as patch:
+        patch.setattr("PIL.Image.MAX_IMAGE_PIXELS", 100)
+        with pytest.raises(ValueError, match=r"cannot be read as an image .*limit"):
+            ImageFolder(folder)[1]
+    # From a loading process, too, it is one line.
+    with pytest.raises(ValueError, match=r"^\S+dark/0\.jpg: cannot be read as an image [^\n]+$"):
+        extract_features(network(), ImageFolder(folder), tmp_path / "x.npy", num_workers=1)
     (folder / "stray.png").write_bytes(b"")
     with pytest.raises(ValueError, match="both of its own"):
         ImageFolder(folder)
@@ -204,6 +230,17 @@ def test_networks_and_data_by_import(dataset, tmp_path, monkeypatch):
     again = features_command("my_nets:network", str(tmp_path / "inputs.npy"), tmp_path / "y.npy")
     np.testing.assert_array_equal(np.load(again.features), np.load(files.features))
     assert again.labels is None
+    module.examples = lambda: list(zip(*dataset.tensors, strict=True))
+    listed = features_command("my_nets:network", "my_nets:examples", tmp_path / "l.npy")
+    np.testing.assert_array_equal(np.load(listed.features), np.load(files.features))
+    np.testing.assert_array_equal(np.load(listed.labels), dataset.tensors[1])
+    # Loading processes that are not forked get a copy.
+    assert pickle.loads(pickle.dumps(load_backbone("my_nets:network", 32)[1])).keywords
+    with pytest.raises(ValueError, match="image_size must be at least 1"):
+        load_backbone("my_nets:network", 0)
+    monkeypatch.setitem(sys.modules, "torchvision", None)
+    with pytest.raises(ImportError, match=r"pip install torchvision$"):
+        load_backbone("torchvision:resnet50")
     for model, error, message in [
         ("my_nets:nothing", TypeError, r"torch\.nn\.Module, got int"),
         ("my_nets:missing", ValueError, "has no 'missing'"),

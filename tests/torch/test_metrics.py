@@ -132,6 +132,7 @@ def test_half_precision_networks_leave_the_counts_alone():
     expected = metric.compute()
     assert torch.equal(torch.nn.Sequential(metric).half()[0].compute(), expected)
     assert metric.to("meta").hits.device.type == "meta"
+    assert metric.to_empty(device="cpu").hits.tolist() == [0] * 5
 
 
 def test_counting_leaves_no_graph():
@@ -150,3 +151,6 @@ def test_errors_name_the_parameter():
         TopKAccuracy(5).update(torch.zeros(2, 3), torch.tensor([0, 1]))
     with pytest.raises(ValueError, match="weight must have the labels' shape"):
         TopKAccuracy(2).update(torch.zeros(2, 3), torch.tensor([0, 1]), torch.ones(3))
+    for label in (-1, 3):
+        with pytest.raises(ValueError, match=rf"label {label}; labels must lie in \[0, 2\]"):
+            TopKAccuracy(2).update(torch.zeros(2, 3), torch.tensor([0, label]))

@@ -227,3 +227,22 @@ def test_masked_classes_do_not_count():
         assert gradient.isfinite().all()
         assert (gradient[:, 6:] == 0).all()
         masked = masked.detach()
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("low", [-1e4, -1e9, -3e38, -torch.inf])
+@pytest.mark.parametrize("case", [c for c in CASES if c.k == 5], ids=str)
+def test_fewer_possible_classes_than_k(case, low, dtype):
+    # Not only is the k-th largest score a mask then: equal masks must not be taken for the label.
+    rng = np.random.default_rng(0)
+    scores = rng.normal(size=(60, 25)).astype(np.float32).astype(np.float64)
+    labels = rng.integers(25, size=60)
+    possible = rng.random(scores.shape) < 0.1
+    possible[np.arange(60), labels] = True
+    assert (possible.sum(1) <= 5).sum() > 30
+    exact, exact_gradients = evaluate(case, np.where(possible, scores, -500.0), labels)
+    masked = torch.tensor(np.where(possible, scores, low), dtype=dtype, requires_grad=True)
+    losses = case.make(reduction="none")(masked, torch.tensor(labels))
+    (gradients,) = torch.autograd.grad(losses.sum(), masked)
+    np.testing.assert_allclose(losses.detach(), exact, atol=2e-6)
+    np.testing.assert_allclose(gradients, exact_gradients, atol=2e-6)

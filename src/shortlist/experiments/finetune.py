@@ -9,7 +9,6 @@ from typing import Any
 
 from shortlist.experiments import paper
 from shortlist.experiments.context import Context
-from shortlist.experiments.registry import MissingData
 from shortlist.experiments.report import Column, Section, Table, Value
 from shortlist.experiments.report.model import Cell
 from shortlist.experiments.splits import letter_parts, read_parts, subsample
@@ -30,7 +29,9 @@ def run(
     try:
         from shortlist.experiments import finetuning
     except ImportError as missing:
-        raise MissingData(f"finetune needs PyTorch ({missing})") from missing
+        raise ModuleNotFoundError(
+            f"finetune needs PyTorch: pip install 'shortlist[torch]' ({missing})"
+        ) from missing
 
     if data is None:
         parts, title = letter_parts(), "Letter"

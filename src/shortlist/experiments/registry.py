@@ -45,7 +45,7 @@ class Experiment:
             # A missing extra is the user's to install; anything else would be a bug here.
             if error.name and error.name.startswith("shortlist"):
                 raise
-            raise MissingData(
+            raise ModuleNotFoundError(
                 f"{self.name} needs the package {error.name}, which is not installed"
             ) from error
 

@@ -15,32 +15,24 @@ import torch
 from torch import Tensor
 
 from ._row_loss import Evaluated
-from ._selection import largest
+from ._selection import largest, wrong_scores
 
 Variant = Literal["alpha", "beta"]
-
-
-def _lowest(dtype: torch.dtype) -> float:
-    # Finite, so that differences of two such entries are not NaN; far below any usable score.
-    return -math.sqrt(torch.finfo(dtype).max)
 
 
 def _split(scores: Tensor, target: Tensor, k: int, label_in_rest: bool) -> _Split:
     """Split u into its k - 1 largest entries and the log-sum-exp of the rest."""
     label = target.unsqueeze(1)
-    u = scores - scores.gather(1, label)
-    lowest = _lowest(u.dtype)
-    top, index = largest(u.scatter_(1, label, -math.inf), k - 1)
+    u = wrong_scores(scores, target).sub_(scores.gather(1, label))
+    top, index = largest(u, k - 1)
     if label_in_rest:
         u.scatter_(1, label, 0.0)
-    else:
-        u.clamp_(min=lowest)
     u.scatter_(1, index, -math.inf)
     # A softmax in place: fresh memory for a batch of scores costs more than the arithmetic.
     peak = u.amax(1, keepdim=True)
     share = u.sub_(peak).exp_()
     total = share.sum(1, keepdim=True)
-    return _Split(top.clamp(min=lowest), index, share, total, peak + total.log())
+    return _Split(top, index, share, total, peak + total.log())
 
 
 @dataclass(frozen=True)

@@ -13,12 +13,13 @@ from ._entropy import Variant
 from ._projection import (
     Projection,
     all_at_least,
+    beta_pivot,
     closed_form_fits,
     project_alpha,
     project_beta,
 )
 from ._row_loss import Evaluated, spread
-from ._selection import largest
+from ._selection import largest, wrong_scores
 
 
 @dataclass(frozen=True)
@@ -33,8 +34,7 @@ class TopKHinge:
 
     def evaluate(self, scores: Tensor, target: Tensor) -> Evaluated:
         label = target.unsqueeze(1)
-        others = scores.scatter(1, label, -math.inf)
-        top, index = largest(others, self.k)
+        top, index = largest(wrong_scores(scores, target), self.k)
         margins = 1 + (top - scores.gather(1, label))
         if self.variant == "alpha":
             mean = margins.mean(1, keepdim=True)
@@ -60,7 +60,7 @@ class SmoothTopKHinge:
 
     def evaluate(self, scores: Tensor, target: Tensor) -> Evaluated:
         alpha = self.variant == "alpha"
-        if torch.compiler.is_compiling():
+        if torch.compiler.is_compiling() or scores.is_meta:
             return Evaluated(*_smooth_hinge_op(scores, target, self.k, self.gamma, alpha))
         return _smooth_hinge(scores, target, self.k, self.gamma, alpha)
 
@@ -70,8 +70,13 @@ class SmoothTopKHinge:
         mass = -gradient.gather(1, label)
         change = direction - direction.gather(1, label)
         k = self.k
-        cap = mass / k if self.variant == "alpha" else torch.full_like(mass, 1 / k)
-        capped = x >= cap * (1 - 4 * torch.finfo(x.dtype).eps)
+        eps = torch.finfo(x.dtype).eps
+        if self.variant == "alpha":
+            # Entries at the cap are equal to the last bit; the cap itself is only known from a sum.
+            peak = x.amax(1, keepdim=True)
+            capped = (x == peak) & (peak >= mass / k * (1 - math.sqrt(eps)))
+        else:
+            capped = x >= (1 - 4 * eps) / k
         inside = (x > 0) & ~capped
         n_inside = inside.sum(1, keepdim=True)
         inside_sum = torch.where(inside, change, 0).sum(1, keepdim=True)
@@ -114,7 +119,7 @@ def _smooth_hinge(scores: Tensor, target: Tensor, k: int, gamma: float, alpha: b
     n_others = scores.shape[1] - 1
     # Wide enough for nearly every row: one entry more costs less than one row left unsolved.
     width = min(max(12, k + 8), n_others)
-    others = scores.scatter(1, label, -math.inf)
+    others = wrong_scores(scores, target)
     found = _from_largest(others, scores.gather(1, label).squeeze(1), width, k, gamma, alpha)
     at_label = found.mass.neg_().unsqueeze(1)
     if found.columns is None:
@@ -136,6 +141,8 @@ def _from_largest(
     values, columns = largest(others, width)
     by_rank = values.t().contiguous()
     pivot = by_rank[k - 1]
+    if not alpha:
+        pivot = beta_pivot(pivot, label_score)
     base = (pivot - label_score).add_(1)
     top = by_rank - pivot
     project = project_alpha if alpha else project_beta
@@ -197,7 +204,7 @@ def _whole(found: _Solved, n_classes: int) -> _Solved:
 def _smooth_hinge_op(
     scores: Tensor, target: Tensor, k: int, gamma: float, alpha: bool
 ) -> tuple[Tensor, Tensor]:
-    """Hide the data-dependent steps from torch.compile, which needs one static graph."""
+    """Hide the data-dependent steps where there is no data: from torch.compile, on "meta"."""
     found = _smooth_hinge(scores, target, k, gamma, alpha)
     return found.value, spread(found.entries, found.columns, scores.shape[1])
 

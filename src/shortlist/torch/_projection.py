@@ -5,7 +5,8 @@ beta set is x_j = clip(a_j - tau, 0, cap) / gamma: two scalars a row. From sorte
 in closed form, from all entries of a row in Newton steps.
 
 Entries are measured from the k-th largest (the pivot): near it lie tau and every entry that is
-neither zero nor at the cap, so neither large scores nor a small gamma cost precision. Of n rows,
+neither zero nor at the cap, so neither large scores nor a small gamma cost precision. (Where fewer
+than k margins are positive, tau of the beta set is zero, and the pivot is the label.) Of n rows,
 ``top`` holds at least the k largest entries, sorted and by rank: shape (width, n), which lets small
 reductions run over many rows at once. ``entries`` (n, m) holds them all, or is None where ``top``
 does; ``base`` (n,) is the pivot's own margin.
@@ -42,18 +43,25 @@ def closed_form_fits(k: int, width: int) -> bool:
     return k * width <= 2048
 
 
+def beta_pivot(kth: Tensor, label_score: Tensor) -> Tensor:
+    """Return the score that :func:`project_beta` measures from, given the k-th largest."""
+    return torch.where(kth - label_score < -1, label_score, kth)
+
+
 def project_beta(
     top: Tensor, entries: Tensor | None, base: Tensor, k: int, gamma: float
 ) -> Projection:
     """Project onto {0 <= x_j <= 1/k, <1, x> <= 1}: tau >= 0, and tau = 0 where the sum is slack."""
     cap = gamma / k
     cut = _equality(top, entries, k, cap)
-    tau = cut + base
+    # Entries among the k largest that are below the pivot: it is the label, and the sum is slack.
+    tau = (cut + base).masked_fill_(top[k - 1] < 0, 0)
     slack = None
     if not all_at_least(tau, torch.finfo(tau.dtype).tiny):
         slack = tau <= 0
         tau.clamp_(min=0)
-        cut = tau - base
+        # Only there: elsewhere the sum with the base has lost digits.
+        cut = torch.where(slack, -base, cut)
     return Projection(cut, cap, tau.add_(_cut_off(top, cut, cap, k)), slack)
 
 

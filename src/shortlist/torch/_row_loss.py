@@ -135,6 +135,23 @@ def _jvp(ctx: Any, tangent: Tensor, *_: None) -> tuple[Tensor, Tensor]:
     return (entries * tangent).sum(1), bend
 
 
+def _transformed_jvp(ctx: Any, *tangents: Any) -> tuple[Tensor, Tensor]:
+    # There torch loses the outer derivative of every autograd function, and says nothing.
+    if _forward_mode_levels() > 1:
+        raise NotImplementedError(
+            "forward-mode derivatives of forward-mode derivatives (jacfwd of jacfwd, jvp of jvp) "
+            "would be wrong: use torch.func.hessian, or take one of the two in reverse mode"
+        )
+    return _jvp(ctx, *tangents)
+
+
+def _forward_mode_levels() -> int:
+    """Return how many torch.func.jvp are at work, one inside the other, so far as can be known."""
+    functorch = torch._C._functorch
+    stack: list[Any] = getattr(functorch, "get_interpreter_stack", list)() or []
+    return sum(level.key() == functorch.TransformType.Jvp for level in stack)
+
+
 def _curvature(ctx: Any, direction: Tensor) -> Tensor:
     entries, target, ignored, columns = ctx.saved_tensors
     gradient = spread(entries, columns, ctx.n_classes)
@@ -172,7 +189,7 @@ class _TransformedRowLoss(torch.autograd.Function):
     forward = staticmethod(_forward)
     setup_context = staticmethod(_save)
     backward = staticmethod(_backward)
-    jvp = staticmethod(_jvp)
+    jvp = staticmethod(_transformed_jvp)
 
     @staticmethod
     def vmap(

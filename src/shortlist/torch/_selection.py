@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import torch
 from torch import Tensor
 
@@ -11,6 +13,20 @@ _BLOCK = 4
 _BITS = {torch.float32: torch.int32, torch.float64: torch.int64}
 # Fewer are found so fast that looking for NaN would cost more than it saves.
 _FEW = 8
+
+
+def wrong_scores(scores: Tensor, target: Tensor) -> Tensor:
+    """Return a copy of the scores with minus infinity at the labels, and finite everywhere else.
+
+    Scores of minus infinity mark impossible classes. As very low ones they cost as little, their
+    differences are not NaN, and none can be selected in the label's place.
+    """
+    return scores.clamp(min=lowest(scores.dtype)).scatter_(1, target.unsqueeze(1), -math.inf)
+
+
+def lowest(dtype: torch.dtype) -> float:
+    """Return a number far below any usable score, whose multiples are finite."""
+    return -math.sqrt(torch.finfo(dtype).max)
 
 
 def largest(rows: Tensor, count: int) -> tuple[Tensor, Tensor]:

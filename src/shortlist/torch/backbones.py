@@ -14,6 +14,7 @@ and data by
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import Any, Literal
@@ -21,7 +22,7 @@ from typing import Any, Literal
 import numpy as np
 import torch
 from torch import nn
-from torch.utils.data import Dataset
+from torch.utils.data import Dataset, Subset
 
 from .features import FeatureFiles, Pool, extract_features
 from .images import ImageFolder, preprocess
@@ -70,10 +71,9 @@ def features_command(
 
 def load_backbone(name: str, image_size: int = 224) -> tuple[nn.Module, Transform]:
     """Return the named network and what turns an image into its input."""
-
-    def default(image: Any) -> torch.Tensor:
-        return preprocess(image, image_size)
-
+    if image_size < 1:
+        raise ValueError(f"image_size must be at least 1, got {image_size}")
+    default = partial(preprocess, size=image_size)
     if name.endswith((".pt", ".ts", ".pth")):
         if not Path(name).is_file():
             raise FileNotFoundError(f"{name}: no such file")
@@ -106,9 +106,11 @@ def load_inputs(source: str, transform: Transform) -> Dataset:
         return _ArrayInputs(source)
     if ":" in source and not Path(source).exists():
         data = _call(source)
-        if not hasattr(data, "__getitem__"):
+        if isinstance(data, Dataset):
+            return data
+        if not (hasattr(data, "__getitem__") and hasattr(data, "__len__")):
             raise TypeError(f"{source} must return a data set, got {type(data).__name__}")
-        return data
+        return Subset(data, range(len(data)))  # a list of examples, say, is as good
     return ImageFolder(source, transform)
 
 
@@ -127,7 +129,8 @@ def _needed(library: str) -> Any:
     try:
         return import_module(library)
     except ImportError as missing:
-        raise ImportError(f"this model needs {library}: pip install {library}") from missing
+        package = library.partition(".")[0]
+        raise ImportError(f"this model needs {package}: pip install {package}") from missing
 
 
 def _from_timm(name: str) -> tuple[nn.Module, Transform]:

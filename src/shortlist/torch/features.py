@@ -86,7 +86,9 @@ def extract_features(
         data = DataLoader(data, batch_size=batch_size, num_workers=num_workers)
     target = Path(path)
     labels_target = Path(labels_path) if labels_path is not None else _labels_path(target)
-    place = _device_of(model) if device is None else torch.device(device)
+    if labels_target.resolve() == target.resolve():
+        raise ValueError(f"features and labels cannot go to the same file, {target}")
+    place = _device_of(model) if device is None else _usable(device)
 
     start = time.perf_counter()
     with contextlib.ExitStack() as stack:
@@ -94,19 +96,20 @@ def extract_features(
         # The features' file is entered first and so put in place last: labels without features
         # can happen if the disk fills up between the two, features without labels cannot.
         features = stack.enter_context(_NpyWriter.open(target, np.dtype(dtype)))
-        labels: _NpyWriter | None = None
+        labels_part: Path | None = None
+        labels: list[np.ndarray] = []
         for inputs, batch_labels in _with_progress(data, progress):
-            rows = _rows(model(_to_device(inputs, place)), pool)
+            rows = _rows(model(_to_device(inputs, place)), pool).to(getattr(torch, dtype))
             if not bool(torch.isfinite(rows).all()):
                 raise ValueError(
-                    f"the model's output is not finite in rows {features.n_rows} to "
+                    f"the model's output is not finite in {dtype}, in rows {features.n_rows} to "
                     f"{features.n_rows + len(rows) - 1}"
                 )
             if batch_labels is not None and features.n_rows == 0:
-                labels = stack.enter_context(_NpyWriter.open(labels_target, None))
-            if (labels is None) != (batch_labels is None):
+                labels_part = stack.enter_context(atomic_write(labels_target))
+            if (labels_part is None) != (batch_labels is None):
                 raise ValueError("some batches have labels and some have none")
-            if labels is not None:
+            if batch_labels is not None:
                 named = _named(np.asarray(batch_labels), classes)
                 if len(named) != len(rows):
                     raise ValueError(
@@ -116,9 +119,13 @@ def extract_features(
             features.append(rows.cpu().numpy())
         if features.n_rows == 0:
             raise ValueError("the data holds no examples")
+        if labels_part is not None:
+            # All at once, so that no batch's type (the longest of its words) cuts another's short.
+            with open(labels_part, "wb") as file:
+                np.save(file, np.concatenate(labels))
     return FeatureFiles(
         target,
-        labels_target if labels is not None else None,
+        labels_target if labels else None,
         features.n_rows,
         features.row_shape[0],
         time.perf_counter() - start,
@@ -130,7 +137,6 @@ def _labels_path(path: Path) -> Path:
 
 
 def _named(labels: np.ndarray, classes: Sequence[str] | None) -> np.ndarray:
-    # As one array the names share the longest one's type, so that no batch cuts another's short.
     return labels if classes is None else np.asarray(classes)[labels]
 
 
@@ -138,6 +144,14 @@ def _device_of(model: nn.Module) -> torch.device:
     for tensor in (*model.parameters(), *model.buffers()):
         return tensor.device
     return torch.device("cpu")
+
+
+def _usable(device: torch.device | str) -> torch.device:
+    try:
+        return torch.empty(0, device=device).device
+    except (RuntimeError, AssertionError) as error:  # torch raises both for what is not there
+        reason = str(error).partition("\n")[0]
+        raise ValueError(f"device {str(device)!r} cannot be used: {reason}") from error
 
 
 @contextlib.contextmanager
@@ -179,8 +193,14 @@ def _with_progress(data: Iterable[Any], shown: bool | None) -> Iterator[tuple[An
     total = len(data) if isinstance(data, Sized) else None
     columns = (TextColumn("features"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with Progress(*columns, console=console, disable=not visible) as bar:
-        for batch in bar.track(data, total=total):
-            yield _split(batch)
+        try:
+            for batch in bar.track(data, total=total):
+                yield _split(batch)
+        except ValueError as error:
+            # A loading process's error comes as a traceback whose last line holds the message.
+            if "DataLoader worker process" not in str(error):
+                raise
+            raise ValueError(str(error).rstrip().splitlines()[-1].partition(": ")[2]) from error
 
 
 def _to_device(inputs: Any, device: torch.device) -> Any:
@@ -207,7 +227,7 @@ def _rows(output: Any, pool: Pool) -> Tensor:
 class _NpyWriter:
     """Append rows to a .npy file whose length is not known beforehand."""
 
-    def __init__(self, file: IO[bytes], dtype: np.dtype | None) -> None:
+    def __init__(self, file: IO[bytes], dtype: np.dtype) -> None:
         self._file = file
         self._dtype = dtype
         self._header_size = 0
@@ -216,8 +236,8 @@ class _NpyWriter:
 
     @classmethod
     @contextlib.contextmanager
-    def open(cls, path: Path, dtype: np.dtype | None) -> Iterator[_NpyWriter]:
-        """Write to ``path``, which appears on success; dtype None takes the first rows' dtype."""
+    def open(cls, path: Path, dtype: np.dtype) -> Iterator[_NpyWriter]:
+        """Write to ``path``, which appears on success."""
         with atomic_write(path) as part, open(part, "wb") as file:
             writer = cls(file, dtype)
             yield writer
@@ -225,7 +245,6 @@ class _NpyWriter:
 
     def append(self, rows: np.ndarray) -> None:
         if self.n_rows == 0:
-            self._dtype = self._dtype or rows.dtype
             self.row_shape = rows.shape[1:]
             self._write_header()
         elif rows.shape[1:] != self.row_shape:
@@ -237,8 +256,6 @@ class _NpyWriter:
 
     def _write_header(self) -> None:
         # NumPy pads headers so that the first axis may grow without moving the data.
-        if self._dtype is None:
-            return
         self._file.seek(0)
         np.lib.format.write_array_header_1_0(
             self._file,

@@ -74,9 +74,10 @@ class ImageFolder(Dataset):
         path = self.paths[index]
         try:
             with _pillow().open(path) as opened:
-                tensor = self.transform(opened.convert("RGB"))
-        except (OSError, SyntaxError) as error:  # Pillow raises both for damaged files
+                image = opened.convert("RGB")
+        except Exception as error:  # Pillow raises nearly everything for damaged files
             raise ValueError(f"{path}: cannot be read as an image ({error})") from error
+        tensor = self.transform(image)
         return (tensor, self.labels[index]) if self.labels else tensor
 
 

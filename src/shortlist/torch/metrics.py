@@ -8,7 +8,8 @@ from typing import Any, Literal, Self
 import torch
 from torch import Tensor, nn
 
-from ._validation import check_choice, check_k, check_tensors, class_count
+from ._row_loss import values_are_free
+from ._validation import all_labels, check_choice, check_k, check_tensors, class_count
 
 __all__ = ["TopKAccuracy"]
 
@@ -106,7 +107,11 @@ class TopKAccuracy(nn.Module):
         counts = {name: buffer.detach().clone() for name, buffer in self._buffers.items()}
         super()._apply(fn, recurse)
         for name, count in counts.items():
-            self._buffers[name] = count.to(self._buffers[name].device)
+            device = self._buffers[name].device
+            # Without data (to_empty() after "meta") there is nothing to take along.
+            self._buffers[name] = (
+                torch.zeros_like(count, device=device) if count.is_meta else count.to(device)
+            )
         return self
 
     def _add(self, hits: Tensor, total: Tensor) -> None:
@@ -129,6 +134,8 @@ class TopKAccuracy(nn.Module):
             )
         scores = input.unsqueeze(0) if input.ndim == 1 else input.movedim(1, -1).flatten(0, -2)
         labels = target.reshape(-1).long()
+        if values_are_free(labels):
+            all_labels(labels, n_classes, self.ignore_index)
         counted = labels != self.ignore_index
         share = torch.ones_like(labels, dtype=self.hits.dtype)
         if weight is not None:
