@@ -10,7 +10,7 @@ W is held by classes here, shape (m, d + 1), so that a class's weights lie toget
 
 import numpy as np
 
-from shortlist._jit import njit, overloaded
+from shortlist._jit import is_array, njit, overloaded
 from shortlist.losses import kernels
 from shortlist.solvers.duals import gather, open_row, put
 
@@ -61,7 +61,7 @@ def _place(classes, count, y):
 
     Also returns how many of them are wrong.
     """
-    return _place_labels if hasattr(y, "ndim") else _place_label
+    return _place_labels if is_array(y) else _place_label
 
 
 @njit
