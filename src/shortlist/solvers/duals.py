@@ -133,6 +133,12 @@ def writable(duals: Duals, rows: int) -> Any:
     return readable(duals)
 
 
+def may_be_changed(duals: Duals) -> bool:
+    """Whether the duals can be written to: not if they are mapped from a file for reading."""
+    parts = duals.kernel_view if isinstance(duals, SparseDuals) else [duals]
+    return all(part.flags.writeable for part in parts)
+
+
 def store(duals: Duals, part: slice, y: NDArray, values: NDArray) -> None:
     """Set the duals of some examples, whose labels are ``y``, to the rows of ``values``."""
     if isinstance(duals, SparseDuals):
