@@ -63,32 +63,43 @@ class Problem:
             dual_norm = norm
         return 0.5 * norm + losses, -0.5 * dual_norm - conjugates
 
+    def primal(self, weights: NDArray) -> float:
+        """P(W) of explicit weights, in double."""
+        w = weights.astype(np.float64)
+        value = 0.5 * float(np.vdot(w, w))
+        for _, losses, _ in self._loss_gradients(weights, self.costs.cost):
+            value += losses
+        return value
+
     def primal_gradient(self, weights: NDArray) -> tuple[float, NDArray]:
         """P(W) and its gradient W + sum_i C_i x_i grad L', in double."""
-        w = weights.astype(self.rows.dtype)
         gradient = weights.astype(np.float64)
         value = 0.5 * float(np.vdot(gradient, gradient))
-        for part in self.parts():
-            scores = self.rows.scores(w, part)
-            g = np.empty_like(scores)
-            y, cost = self.costs.y[part], self.costs.cost[part]
-            value += _sum_over_threads(gradient_rows, self.loss.spec, scores, y, cost, g)
+        for part, losses, g in self._loss_gradients(weights, self.costs.cost):
+            value += losses
             gradient += self.rows.products(g, part)
-        return float(value), gradient
+        return value, gradient
 
     def fill_duals(self, weights: NDArray, state: State) -> None:
         """Put v_i = grad L at the scores of ``weights`` into the state, and W to match.
 
         In place: duals are the largest thing in memory.
         """
+        for part, _, g in self._loss_gradients(weights, np.ones(self.rows.n)):
+            store(state.duals, part, self.costs.y[part], g)
+        state.weights = self.rows.rebuild(state.duals, self.costs.cost)
+
+    def _loss_gradients(
+        self, weights: NDArray, factors: NDArray
+    ) -> Iterator[tuple[slice, float, NDArray]]:
+        """By parts, the sum of c_i L and the rows c_i grad L at the scores of ``weights``."""
         w = weights.astype(self.rows.dtype)
         for part in self.parts():
             scores = self.rows.scores(w, part)
             g = np.empty_like(scores)
-            y = self.costs.y[part]
-            gradient_rows(self.loss.spec, scores, y, np.ones(len(y)), g)
-            store(state.duals, part, y, g)
-        state.weights = self.rows.rebuild(state.duals, self.costs.cost)
+            y, c = self.costs.y[part], factors[part]
+            total = _sum_over_threads(gradient_rows, self.loss.spec, scores, y, c, g)
+            yield part, float(total), g
 
 
 def _sum_over_threads(kernel: Callable[..., Any], spec: Any, *columns: Any) -> Any:
