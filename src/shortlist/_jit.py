@@ -4,6 +4,7 @@
 ``kernel_array`` puts an array into the one layout kernels are compiled for.
 ``overloaded``   makes a function that picks its kernel by the types of its arguments.
 ``by_precision`` is the common case of it: one kernel for float32, another for float64.
+``is_array``     tells an array's type from others, for such a choice.
 
 Machine code is kept on disk in a folder named by a hash of all sources that hold kernels, since
 numba alone would not notice an edit in a helper that another file's kernel has inlined. The
@@ -222,6 +223,11 @@ def overloaded(choose: Callable) -> Callable:
     options = {**_OPTIONS, "fastmath": _CAREFUL, "forceinline": True}
     overload(stub, jit_options=options)(wrapper["pick"])
     return stub
+
+
+def is_array(argument_type: Any) -> bool:
+    """Whether an argument of :func:`overloaded` is an array, not a number or a tuple."""
+    return isinstance(argument_type, numba.types.Array)
 
 
 def by_precision(single: Callable, double: Callable, name: str) -> Callable:

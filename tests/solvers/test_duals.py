@@ -12,6 +12,7 @@ from shortlist.solvers.duals import (
     SparseDuals,
     as_array,
     close_row,
+    may_be_changed,
     open_row,
     readable,
     writable,
@@ -168,3 +169,18 @@ def test_formula_for_sparse_duals():
     sparse = memory.training_bytes(n, d, m, 4, sparse_duals=True)
     assert dense - sparse == n * m * 4 - n * m // 2
     assert memory.training_bytes(10, d, m, 4, True) == memory.training_bytes(10, d, m, 4)
+
+
+@pytest.mark.parametrize("part", ["values", "columns", "begin", "counts", "room", "used"])
+def test_one_part_that_is_only_for_reading_is_enough_not_to_write(part):
+    duals = SparseDuals(3, 4, np.float64)
+    assert may_be_changed(duals)
+    getattr(duals.kernel_view, part).flags.writeable = False
+    assert not may_be_changed(duals)
+
+
+def test_an_array_only_for_reading_may_not_be_changed():
+    duals = np.zeros((3, 4))
+    assert may_be_changed(duals)
+    duals.flags.writeable = False
+    assert not may_be_changed(duals)

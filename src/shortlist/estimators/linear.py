@@ -34,6 +34,7 @@ from shortlist.estimators.training import (
 )
 from shortlist.metrics import topk_accuracy
 from shortlist.metrics._inputs import columns_of_labels
+from shortlist.solvers.duals import may_be_changed
 from shortlist.solvers.memory import check_memory
 from shortlist.solvers.problem import Problem
 from shortlist.solvers.rows import State
@@ -244,8 +245,7 @@ class TopKClassifier(CallbackSupportMixin, ShortlistClassifier):
             return None
         if not np.array_equal(self._trained_labels, problem.costs.y):
             return None  # the duals belong to other labels and need not be feasible
-        stored = getattr(state.duals, "kernel_view", [state.duals])
-        if not all(part.flags.writeable for part in [*stored, state.starts]):
+        if not (may_be_changed(state.duals) and state.starts.flags.writeable):
             return None  # mapped from a file, and not for writing
         state.weights = problem.rows.rebuild(state.duals, problem.costs.cost)
         return state

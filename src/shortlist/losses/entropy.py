@@ -56,9 +56,8 @@ def _exponentials(z, v):
 
 
 @njit
-def _value_gradient_softmax(loss, f, y, v, work):
-    z = work[0]
-    top = shifted_differences(f, y, 1.0, z)
+def log_loss(z, top, y, v):
+    """log(1 + sum_j exp u_j) for u = z + top, z_y = -inf; writes its gradient to v."""
     total = _exponentials(z, v)
     omega = top + math.log(total)  # log of sum_j exp u_j
     factor = v.dtype.type(sigmoid(omega) / total)
@@ -66,6 +65,12 @@ def _value_gradient_softmax(loss, f, y, v, work):
         v[j] *= factor
     close_at_label(v, y, sum_of_wrong(v, y))
     return softplus(omega)
+
+
+@njit
+def _value_gradient_softmax(loss, f, y, v, work):
+    top = shifted_differences(f, y, 1.0, work[0])
+    return log_loss(work[0], top, y, v)
 
 
 @njit

@@ -7,16 +7,13 @@ softmax, and handled there). At ties for the
 cut, the gradient is that of the pieces kept when lower indices are dropped first.
 """
 
-import math
 from typing import NamedTuple
 
 import numpy as np
 
 from shortlist._jit import njit
-from shortlist.losses.differences import close_at_label, sum_of_wrong
-from shortlist.losses.entropy import _exponentials
+from shortlist.losses.entropy import log_loss
 from shortlist.losses.kernels import Kernels, register
-from shortlist.projections.entropic import sigmoid, softplus
 from shortlist.projections.selection import largest
 
 
@@ -41,13 +38,7 @@ def _value_gradient(loss, f, y, v, work):
         z[places[i]] = -np.inf
     for j in range(z.shape[0]):
         z[j] -= top
-    total = _exponentials(z, v)
-    omega = np.float64(top) - np.float64(f[y]) + math.log(total)
-    factor = v.dtype.type(sigmoid(omega) / total)
-    for j in range(v.shape[0]):
-        v[j] *= factor
-    close_at_label(v, y, sum_of_wrong(v, y))
-    return softplus(omega)
+    return log_loss(z, np.float64(top) - np.float64(f[y]), y, v)
 
 
 register(TruncatedEntropy, Kernels(_value_gradient))

@@ -14,11 +14,10 @@ Kernels see either through four functions, chosen by type when they compile:
 
 from typing import Any, NamedTuple
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from shortlist._jit import njit, overloaded
+from shortlist._jit import is_array, njit, overloaded
 from shortlist.solvers import memory
 
 # Entries a kernel may be given at once to fill, however full they turn out to be.
@@ -134,6 +133,12 @@ def writable(duals: Duals, rows: int) -> Any:
     return readable(duals)
 
 
+def may_be_changed(duals: Duals) -> bool:
+    """Whether the duals can be written to: not if they are mapped from a file for reading."""
+    parts = duals.kernel_view if isinstance(duals, SparseDuals) else [duals]
+    return all(part.flags.writeable for part in parts)
+
+
 def store(duals: Duals, part: slice, y: NDArray, values: NDArray) -> None:
     """Set the duals of some examples, whose labels are ``y``, to the rows of ``values``."""
     if isinstance(duals, SparseDuals):
@@ -153,10 +158,6 @@ def rows_at_once(duals: Duals, most: int) -> int:
     return most
 
 
-def _is_array(numba_type: Any) -> bool:
-    return isinstance(numba_type, numba.types.Array)
-
-
 @njit
 def _is_label(y, j):
     return j == y
@@ -174,7 +175,7 @@ def _is_among_labels(y, j):
 
 @overloaded
 def _is_right(y, j):
-    return _is_among_labels if _is_array(y) else _is_label
+    return _is_among_labels if is_array(y) else _is_label
 
 
 @njit
@@ -265,22 +266,22 @@ def _put_sparse(duals, i, slot, value):
 
 @overloaded
 def open_row(duals, i, scratch):
-    return _open_dense if _is_array(duals) else _open_sparse
+    return _open_dense if is_array(duals) else _open_sparse
 
 
 @overloaded
 def close_row(duals, i, y, v):
-    return _close_dense if _is_array(duals) else _close_sparse
+    return _close_dense if is_array(duals) else _close_sparse
 
 
 @overloaded
 def gather(duals, i, y, classes, slots, v):
-    return _gather_dense if _is_array(duals) else _gather_sparse
+    return _gather_dense if is_array(duals) else _gather_sparse
 
 
 @overloaded
 def put(duals, i, slot, value):
-    return _put_dense if _is_array(duals) else _put_sparse
+    return _put_dense if is_array(duals) else _put_sparse
 
 
 @njit

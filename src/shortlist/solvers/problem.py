@@ -63,35 +63,50 @@ class Problem:
             dual_norm = norm
         return 0.5 * norm + losses, -0.5 * dual_norm - conjugates
 
+    def primal(self, weights: NDArray) -> float:
+        """P(W) of explicit weights, in double."""
+        w = weights.astype(np.float64)
+        value = 0.5 * float(np.vdot(w, w))
+        for _, losses, _ in self._loss_gradients(weights, self.costs.cost):
+            value += losses
+        return value
+
     def primal_gradient(self, weights: NDArray) -> tuple[float, NDArray]:
         """P(W) and its gradient W + sum_i C_i x_i grad L', in double."""
-        w = weights.astype(self.rows.dtype)
         gradient = weights.astype(np.float64)
         value = 0.5 * float(np.vdot(gradient, gradient))
-        for part in self.parts():
-            scores = self.rows.scores(w, part)
-            g = np.empty_like(scores)
-            y, cost = self.costs.y[part], self.costs.cost[part]
-            value += _sum_over_threads(gradient_rows, self.loss.spec, scores, y, cost, g)
+        for part, losses, g in self._loss_gradients(weights, self.costs.cost):
+            value += losses
             gradient += self.rows.products(g, part)
-        return float(value), gradient
+        return value, gradient
 
     def gradients(self, weights: NDArray, part: slice) -> NDArray:
         """Each example's grad L at its scores."""
-        scores = self.rows.scores(weights.astype(self.rows.dtype), part)
-        v = np.empty_like(scores)
-        y = np.ascontiguousarray(self.costs.y[part])
-        gradient_rows(self.loss.spec, scores, y, np.ones(len(y)), v)
-        return v
+        return self._loss_gradient(weights.astype(self.rows.dtype), np.ones(self.rows.n), part)[1]
 
     def fill_duals(self, weights: NDArray, state: State) -> None:
         """Put v_i = grad L at the scores of ``weights`` into the state, and W to match.
 
         In place: duals are the largest thing in memory.
         """
-        for part in self.parts():
-            store(state.duals, part, self.costs.y[part], self.gradients(weights, part))
+        for part, _, g in self._loss_gradients(weights, np.ones(self.rows.n)):
+            store(state.duals, part, self.costs.y[part], g)
         state.weights = self.rows.rebuild(state.duals, self.costs.cost)
+
+    def _loss_gradients(
+        self, weights: NDArray, factors: NDArray
+    ) -> Iterator[tuple[slice, float, NDArray]]:
+        """By parts, the sum of c_i L and the rows c_i grad L at the scores of ``weights``."""
+        w = weights.astype(self.rows.dtype)
+        for part in self.parts():
+            yield part, *self._loss_gradient(w, factors, part)
+
+    def _loss_gradient(self, w: NDArray, factors: NDArray, part: slice) -> tuple[float, NDArray]:
+        scores = self.rows.scores(w, part)
+        g = np.empty_like(scores)
+        # Kernels are compiled for arrays without steps.
+        y, c = np.ascontiguousarray(self.costs.y[part]), np.ascontiguousarray(factors[part])
+        return float(_sum_over_threads(gradient_rows, self.loss.spec, scores, y, c, g)), g
 
 
 def _sum_over_threads(kernel: Callable[..., Any], spec: Any, *columns: Any) -> Any:

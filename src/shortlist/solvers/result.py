@@ -4,15 +4,11 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 
-@dataclass(frozen=True)
-class Evaluation:
-    """The exact state of a run at one moment."""
+class _Bounds:
+    """The optimum lies between ``dual`` and ``primal``."""
 
-    epoch: float
-    seconds: float
     primal: float
     dual: float
-    accuracy: float | None = None
 
     @property
     def gap(self) -> float:
@@ -24,7 +20,18 @@ class Evaluation:
 
 
 @dataclass(frozen=True)
-class Result:
+class Evaluation(_Bounds):
+    """The exact state of a run at one moment."""
+
+    epoch: float
+    seconds: float
+    primal: float
+    dual: float
+    accuracy: float | None = None
+
+
+@dataclass(frozen=True)
+class Result(_Bounds):
     """How training ended.
 
     ``gap = primal - dual`` bounds how far the solution's objective is from the optimum; it is
@@ -45,14 +52,6 @@ class Result:
     status: str
     solver: str
     history: tuple[Evaluation, ...] = ()
-
-    @property
-    def gap(self) -> float:
-        return self.primal - self.dual
-
-    @property
-    def relative_gap(self) -> float:
-        return self.gap / self.primal if self.primal > 0 else max(self.gap, 0.0)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data, for JSON."""

@@ -107,14 +107,41 @@ class _BlockBuffers:
         self.work = np.empty((2, self.m), self.dtype)
 
 
-class DenseRows:
-    """Rows of a float32 or float64 matrix in memory or mapped from a file, in any order."""
+class _FeatureRows:
+    """What dense and CSR rows share: scores come from W, shape (d + 1, m)."""
 
-    def __init__(self, x: NDArray, bias: float = 0.0, block: int | None = None) -> None:
+    def __init__(self, x: Any, bias: float) -> None:
         self.x = x
         self.n, self.d = x.shape
         self.dtype = x.dtype
         self.bias = float(bias)
+
+    def zero_weights(self, m: int) -> NDArray:
+        return np.zeros((self.d + 1, m), self.dtype)
+
+    def scores(self, weights: NDArray, part: slice) -> NDArray:
+        s = np.ascontiguousarray(self.x[part] @ weights[:-1])
+        if self.bias:
+            s += self.dtype.type(self.bias) * weights[-1]
+        return s
+
+    def squared_norm(self, weights: NDArray) -> float:
+        # In double, a piece at a time.
+        flat = weights.reshape(-1)
+        return float(
+            sum(
+                np.dot(part, part)
+                for begin in range(0, flat.size, 1 << 20)
+                for part in [flat[begin : begin + (1 << 20)].astype(np.float64)]
+            )
+        )
+
+
+class DenseRows(_FeatureRows):
+    """Rows of a float32 or float64 matrix in memory or mapped from a file, in any order."""
+
+    def __init__(self, x: NDArray, bias: float = 0.0, block: int | None = None) -> None:
+        super().__init__(x, bias)
         self.block = block
         self.width = float(self.d)
         # BLAS makes an epoch's operations cheap, unless W is small and everything in cache.
@@ -123,15 +150,6 @@ class DenseRows:
         for part in chunks(self.n, self.d * 8):
             rows = np.asarray(x[part], dtype=np.float64)
             self.kappa[part] = np.einsum("ij,ij->i", rows, rows) + self.bias**2
-
-    def zero_weights(self, m: int) -> NDArray:
-        return np.zeros((self.d + 1, m), self.dtype)
-
-    def scores(self, weights: NDArray, part: slice) -> NDArray:
-        s = np.asarray(self.x[part]) @ weights[:-1]
-        if self.bias:
-            s += self.dtype.type(self.bias) * weights[-1]
-        return s
 
     def epoch(
         self, loss: Any, order: NDArray, state: State, costs: Costs, every: int
@@ -211,32 +229,17 @@ class DenseRows:
         out[-1] = self.dtype.type(self.bias) * g.sum(axis=0) if self.bias else 0
         return out
 
-    def squared_norm(self, weights: NDArray) -> float | None:
-        return _squared_norm(weights)
 
-
-class SparseRows:
+class SparseRows(_FeatureRows):
     """Rows of a CSR matrix. A visit costs its nonzeros times the number of classes."""
 
     def __init__(self, x: csr_array | csr_matrix, bias: float = 0.0) -> None:
-        self.x = x
-        self.n, self.d = x.shape
-        self.dtype = x.dtype
-        self.bias = float(bias)
+        super().__init__(x, bias)
         self.support_price = 2.0
         self.width = x.nnz / max(self.n, 1)
         squares = x.copy()
         squares.data = squares.data.astype(np.float64) ** 2
         self.kappa = np.asarray(squares.sum(axis=1), dtype=np.float64).ravel() + self.bias**2
-
-    def zero_weights(self, m: int) -> NDArray:
-        return np.zeros((self.d + 1, m), self.dtype)
-
-    def scores(self, weights: NDArray, part: slice) -> NDArray:
-        s = np.ascontiguousarray(self.x[part] @ weights[:-1])
-        if self.bias:
-            s += self.dtype.type(self.bias) * weights[-1]
-        return s
 
     def epoch(
         self, loss: Any, order: NDArray, state: State, costs: Costs, every: int
@@ -291,9 +294,6 @@ class SparseRows:
         out[:-1] = self.x[part].T @ g
         out[-1] = g.dtype.type(self.bias) * g.sum(axis=0)
         return out
-
-    def squared_norm(self, weights: NDArray) -> float | None:
-        return _squared_norm(weights)
 
 
 class GramRows:
@@ -383,15 +383,4 @@ def _run_block(
         buffers.nonzeros,
         buffers.counts,
         buffers.work,
-    )
-
-
-def _squared_norm(weights: NDArray) -> float:
-    flat = weights.reshape(-1)
-    return float(
-        sum(
-            np.dot(part, part)
-            for begin in range(0, flat.size, 1 << 20)
-            for part in [flat[begin : begin + (1 << 20)].astype(np.float64)]
-        )
     )

@@ -69,17 +69,24 @@ class Run:
         """Compute and note the gap of the state, taking its weights for those of its duals."""
         return self.record(*self.problem.evaluate(self.state), self.state.weights)
 
-    def certify(self, found: Evaluation | None = None) -> Evaluation:
+    def rebuilt(self) -> NDArray:
+        """The weights that belong to the duals, free of accumulated rounding."""
+        return self.problem.rows.rebuild(self.state.duals, self.problem.costs.cost)
+
+    def certify(
+        self, found: Evaluation | None = None, rebuilt: NDArray | None = None
+    ) -> Evaluation:
         """The exact gap between the weights and the duals, which rounding lets drift apart.
 
-        ``found`` is what :meth:`evaluate` has just told of the state, which spares a pass.
+        ``found`` is what :meth:`evaluate` has just told of the state, ``rebuilt`` what
+        :meth:`rebuilt` has; either spares a pass.
 
         The dual objective is that of the duals alone, at weights rebuilt from them, W(v). The gap
         is then 1/2 |W - W(v)|^2 more than the sum of the examples' shares: second order in the
         drift, which in single precision and for a large C can be a thousandth of W.
         """
         rows = self.problem.rows
-        rebuilt = rows.rebuild(self.state.duals, self.problem.costs.cost)
+        rebuilt = self.rebuilt() if rebuilt is None else rebuilt
         norm = rows.squared_norm(rebuilt)
         if norm is None:  # the weights are the duals but for a factor
             self.state.weights = rebuilt
@@ -91,7 +98,7 @@ class Run:
 
     def stop_drift(self) -> None:
         """Go on from the weights that belong to the duals."""
-        self.state.weights = self.problem.rows.rebuild(self.state.duals, self.problem.costs.cost)
+        self.state.weights = self.rebuilt()
 
     def tell(self, weights: NDArray) -> None:
         """Call the callback; training ends if it returns True or raises StopTraining."""

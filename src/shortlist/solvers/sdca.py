@@ -51,10 +51,11 @@ def ascend(run: Run, random: np.random.Generator, patience: float = np.inf) -> s
         if due or run.epochs >= run.max_epochs:
             found = run.evaluate()
             if resolved and found.relative_gap <= run.tol:
-                if run.certify(found).relative_gap <= run.tol:
+                rebuilt = run.rebuilt()
+                if run.certify(found, rebuilt).relative_gap <= run.tol:
                     run.tell(run.state.weights)
                     return "converged"
-                run.stop_drift()
+                run.state.weights = rebuilt
             if _stalled(run.history[first:], eps):
                 run.certify()
                 return "stalled"

@@ -10,9 +10,9 @@ W is held by classes here, shape (m, d + 1), so that a class's weights lie toget
 
 import numpy as np
 
-from shortlist._jit import njit, overloaded
-from shortlist.losses import kernels
+from shortlist._jit import is_array, njit, overloaded
 from shortlist.solvers.duals import gather, open_row, put
+from shortlist.solvers.visit import visit_example
 
 # Asking for an example's share of the gap costs more than its visit: a sample will do.
 ASK_EVERY = 8
@@ -61,28 +61,7 @@ def _place(classes, count, y):
 
     Also returns how many of them are wrong.
     """
-    return _place_labels if hasattr(y, "ndim") else _place_label
-
-
-@njit
-def _step(loss, s, place, cost, kappa, v, delta, start, work, measure):
-    """The restricted visit; returns the example's share of the restricted gap before it."""
-    share = 0.0
-    if measure:
-        share = kernels.value_gradient(loss, s, place, delta, work)
-        share += kernels.conjugate(loss, v, place)
-        for a in range(s.shape[0]):
-            share -= np.float64(s[a]) * np.float64(v[a])
-    eta = s.dtype.type(cost * kappa)
-    for a in range(s.shape[0]):
-        s[a] += eta * v[a]
-        delta[a] = v[a]
-    start[:] = 0.0
-    kernels.dual_step(loss, s, place, cost * kappa, start, v, work)
-    c = s.dtype.type(cost)
-    for a in range(s.shape[0]):
-        delta[a] = c * (delta[a] - v[a])
-    return max(cost * share, 0.0)
+    return _place_labels if is_array(y) else _place_label
 
 
 @njit(sums=True)
@@ -129,7 +108,8 @@ def visit_support_dense(loss, x, order, w, bias, y, cost, kappa, duals, least):
             s[a] = _dot(w[classes[a]], row) + constant * w[classes[a], d]
         work = scratch[: 2 * count].reshape((2, count))
         measure = visit % ASK_EVERY == 0
-        total += _step(loss, s, place, cost[i], kappa[i], v, delta, start, work, measure)
+        start[:] = 0.0
+        total += visit_example(loss, s, place, cost[i], kappa[i], v, start, measure, delta, work)
         entries += count
         changed = False
         for a in range(count):
@@ -174,7 +154,8 @@ def visit_support_sparse(
             s[a] = _dot_sparse(w[classes[a]], x, where) + constant * w[classes[a], d]
         work = scratch[: 2 * count].reshape((2, count))
         measure = visit % ASK_EVERY == 0
-        total += _step(loss, s, place, cost[i], kappa[i], v, delta, start, work, measure)
+        start[:] = 0.0
+        total += visit_example(loss, s, place, cost[i], kappa[i], v, start, measure, delta, work)
         entries += count
         changed = False
         for a in range(count):

@@ -113,7 +113,7 @@ def _recover(run: Run) -> NDArray:
     if run.best is not None:
         weights = run.best
         bound = run.history[-1].dual if run.history else np.nan
-        run.record(run.problem.primal_gradient(weights)[0], bound, weights)
+        run.record(run.problem.primal(weights), bound, weights)
         run.stop_drift()
         _settle_duals(run)
         return weights
@@ -148,7 +148,7 @@ def _train_nonconvex(
     weights = start.weights
     if start.result.status in ("interrupted", "stopped"):
         status = start.result.status
-        run.record(problem.primal_gradient(weights)[0], np.nan, weights)
+        run.record(problem.primal(weights), np.nan, weights)
     else:
         try:
             status, weights = descend(run, weights)

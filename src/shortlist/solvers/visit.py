@@ -17,7 +17,7 @@ from shortlist.solvers.duals import close_row, open_row
 
 
 @njit
-def _visit(loss, s, y, cost, kappa, v, start, measure, delta, work):
+def visit_example(loss, s, y, cost, kappa, v, start, measure, delta, work):
     """Visit one example; writes delta, destroys s and returns the share of the gap."""
     share = 0.0
     if measure:
@@ -80,7 +80,7 @@ def visit_block(
         s = scores[b]
         _add_earlier(s, gram[b], deltas, b, nonzeros, counts)
         v = open_row(duals, i, scratch)
-        total += _visit(
+        total += visit_example(
             loss, s, y[i], cost[i], kappa[i], v, starts[i], b % every == 0, deltas[b], work
         )
         close_row(duals, i, y[i], v)
@@ -124,7 +124,7 @@ def visit_dense(loss, x, order, w, bias, y, cost, kappa, duals, starts, every):
                 s[j] += row[c] * w[c, j]
             c += 1
         v = open_row(duals, i, scratch)
-        total += _visit(
+        total += visit_example(
             loss, s, y[i], cost[i], kappa[i], v, starts[i], visit % every == 0, delta, work
         )
         close_row(duals, i, y[i], v)
@@ -164,7 +164,7 @@ def visit_sparse(
             for j in range(m):
                 s[j] += x * w[c, j]
         v = open_row(duals, i, scratch)
-        total += _visit(
+        total += visit_example(
             loss, s, y[i], cost[i], kappa[i], v, starts[i], visit % every == 0, delta, work
         )
         close_row(duals, i, y[i], v)
