@@ -1,5 +1,7 @@
 """The objective of a fitted linear model, as the formula reads and without the library."""
 
+import math
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -34,3 +36,11 @@ def objective(
     values = [references.value(row, s, label) for s, label in zip(scores, codes, strict=True)]
     norm = (np.asarray(coef, float) ** 2).sum() + ((bias / intercept_scaling) ** 2).sum()
     return 0.5 * float(norm) + float(np.sum(np.broadcast_to(cost, len(codes)) * values))
+
+
+def certified_distance(*models) -> float:
+    """The most two models' weights can differ by, from their certificates.
+
+    The primal is 1-strongly convex: W is within sqrt(2 gap) of the optimum.
+    """
+    return sum(math.sqrt(2 * max(model.result_.gap, 0.0)) for model in models)

@@ -33,7 +33,7 @@ def test_scikit_learn_checks(estimator, check):
 
 CS = [1e-4, 1e-3, 1e-2, 0.1]
 KS = (1, 2, 3)
-CLOSE = {"tol": 1e-8, "max_epochs": 5000, "random_state": 0}
+CLOSE = {"tol": 1e-10, "max_epochs": 5000, "random_state": 0}
 
 
 @pytest.fixture(scope="module")

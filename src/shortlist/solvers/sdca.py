@@ -57,8 +57,7 @@ def ascend(run: Run, random: np.random.Generator, patience: float = np.inf) -> s
                     return "converged"
                 run.state.weights = rebuilt
             if _stalled(run.history[first:], eps):
-                run.certify()
-                return "stalled"
+                return "converged" if run.certify().relative_gap <= run.tol else "stalled"
             broken = run.epochs - begun > BROKEN_PROMISES * patience
             if broken or _epochs_to_go(run.history[first:], run.tol) > patience:
                 return "slow"
