@@ -4,9 +4,13 @@ import threading
 
 import numpy as np
 import pytest
+from threadpoolctl import threadpool_info, threadpool_limits
 
+from shortlist import losses
 from shortlist.solvers.problem import _sum_over_threads
-from shortlist.solvers.threads import threads_allowed
+from shortlist.solvers.threads import WORTH_THREADS, threads_allowed, threads_for
+from shortlist.solvers.train import train
+from tests.solvers.problems import make_data, make_problem
 
 
 @pytest.mark.parametrize(
@@ -37,3 +41,31 @@ def test_sums_over_threads(monkeypatch, limit):
     assert total == pytest.approx(2.0 * (weights @ scores).sum())
     assert count == 1000
     assert (seen == {threading.get_ident()}) == (limit == "1")
+
+
+def blas_threads() -> set[int]:
+    return {pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"}
+
+
+def test_blas_is_limited_while_anybody_needs_it():
+    with threadpool_limits(limits=2, user_api="blas"):
+        with threads_for(WORTH_THREADS):
+            assert blas_threads() == {2}
+        first, second = threads_for(1.0), threads_for(1.0)
+        first.__enter__()
+        second.__enter__()
+        assert blas_threads() == {1}
+        first.__exit__(None, None, None)  # in the order they came, as threads may
+        assert blas_threads() == {1}
+        second.__exit__(None, None, None)
+        assert blas_threads() == {2}
+
+
+def test_training_leaves_blas_as_it_was():
+    with threadpool_limits(limits=2, user_api="blas"):
+        problem = make_problem("dense", losses.get("softmax"), *make_data(), 100.0, 1.0)
+        seen = []
+        train(problem, seed=0, callback=lambda _: seen.append(blas_threads()) and None)
+        assert seen
+        assert all(threads == {1} for threads in seen)
+        assert blas_threads() == {2}

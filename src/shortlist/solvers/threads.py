@@ -3,6 +3,7 @@
 import os
 from contextlib import AbstractContextManager, nullcontext
 from functools import cache
+from threading import Lock
 from typing import Any
 
 # Below this many operations a product is done before its threads have met, and when other
@@ -17,11 +18,37 @@ def _controller() -> Any:
     return ThreadpoolController()
 
 
+class _OneThread:
+    """BLAS on one thread while anybody is inside.
+
+    The limit is the process's. Trainings in several threads enter and leave in any order: the
+    first sets it and the last one lifts it, lest somebody restores what another has set.
+    """
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._inside = 0
+        self._limiter: Any = None
+
+    def __enter__(self) -> None:
+        with self._lock:
+            if self._inside == 0:
+                self._limiter = _controller().limit(limits=1, user_api="blas")
+            self._inside += 1
+
+    def __exit__(self, *_: object) -> None:
+        with self._lock:
+            self._inside -= 1
+            if self._inside == 0:
+                self._limiter.restore_original_limits()
+
+
+_ONE_THREAD = _OneThread()
+
+
 def threads_for(operations: float) -> AbstractContextManager[Any]:
     """A context in which BLAS uses one thread if each of its products is small."""
-    if operations >= WORTH_THREADS:
-        return nullcontext()
-    return _controller().limit(limits=1, user_api="blas")
+    return nullcontext() if operations >= WORTH_THREADS else _ONE_THREAD
 
 
 def threads_allowed(most: int) -> int:

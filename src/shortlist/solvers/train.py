@@ -15,6 +15,7 @@ from shortlist.solvers.rows import GramRows, State
 from shortlist.solvers.run import Callback, Run, StopTraining
 from shortlist.solvers.sdca import ascend
 from shortlist.solvers.smoothing import descend_smoothed
+from shortlist.solvers.threads import threads_for
 
 # L-BFGS takes some twenty to sixty evaluations from an early SDCA solution, whatever C. Where SDCA
 # is slow it also slows down as it goes, so that a promise of this many further epochs is likely to
@@ -53,8 +54,22 @@ def train(
     problem. Ctrl-C and a callback's stop end with the model reached so far.
     """
     random = np.random.default_rng(seed)
-    if not problem.loss.convex:
+    # A product with all examples is the largest there is.
+    with threads_for(2.0 * problem.rows.n * problem.rows.width * problem.n_classes):
+        if problem.loss.convex:
+            return _train_convex(problem, tol, max_epochs, random, state, callback, accuracy)
         return _train_nonconvex(problem, tol, max_epochs, random, state, callback, accuracy)
+
+
+def _train_convex(
+    problem: Problem,
+    tol: float,
+    max_epochs: float,
+    random: np.random.Generator,
+    state: State | None,
+    callback: Callback | None,
+    accuracy: Callable[[NDArray], float] | None,
+) -> Solution:
     run = Run(problem, state or problem.zero_state(), tol, max_epochs, callback, accuracy)
     weights = run.state.weights
     try:
