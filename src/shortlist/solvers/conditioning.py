@@ -91,9 +91,10 @@ def _plan(problem: Problem) -> _Plan | None:
     return None
 
 
-def can_condition(problem: Problem) -> bool:
-    """Whether a descent on this problem gets a change of variables."""
-    return _plan(problem) is not None
+def count_blocks(problem: Problem) -> int:
+    """How many blocks a descent on this problem gets: none, one for all classes, or one a class."""
+    plan = _plan(problem)
+    return 0 if plan is None else plan.n_blocks
 
 
 def condition(problem: Problem, weights: NDArray) -> Conditioner:

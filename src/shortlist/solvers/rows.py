@@ -38,11 +38,15 @@ SLICE = 1 << 14
 
 @dataclass
 class State:
-    """The solver's variables: weights as above, duals v (n, m) and per-example warm starts."""
+    """The solver's variables: weights as above, duals v (n, m) and per-example warm starts.
+
+    A descent ends with weights better than those of its duals: ``model``, if it was last to act.
+    """
 
     weights: NDArray
     duals: Duals
     starts: NDArray
+    model: NDArray | None = None
 
 
 @dataclass(frozen=True)

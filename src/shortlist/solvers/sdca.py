@@ -26,6 +26,7 @@ def ascend(run: Run, random: np.random.Generator, patience: float = np.inf) -> s
     ``patience`` further epochs, or a few times as many have been spent on promises.
     """
     problem = run.problem
+    run.state.model = None
     active = np.flatnonzero(problem.costs.cost > 0)
     # A few hard examples can hold most of the gap, so the sample must not be small.
     every = min(max(active.size // 1000, 1), ASK_EVERY)
