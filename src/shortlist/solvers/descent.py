@@ -35,7 +35,6 @@ def descend(run: Run, weights: NDArray) -> tuple[str, NDArray]:
     convex = problem.loss.convex
     bound = run.history[-1].dual if convex and run.history else -np.inf
     run.best = weights
-    conditioner = condition(problem, weights)
 
     def evaluate(weights: NDArray) -> _Point:
         value, gradient = problem.primal_gradient(weights)
@@ -56,19 +55,25 @@ def descend(run: Run, weights: NDArray) -> tuple[str, NDArray]:
     start = evaluate(weights.astype(np.float64))
     if note(start):
         return "converged", run.best
+    conditioner = condition(problem, weights)
     status = "stalled"
-    last = start
+    last, last_flat = start, conditioner.forward(start.weights).reshape(-1)
+
+    def look_at(flat: NDArray) -> _Point:
+        nonlocal last, last_flat
+        last = evaluate(conditioner.backward(flat.reshape(weights.shape)))
+        last_flat = flat.copy()
+        return last
 
     def objective(flat: NDArray) -> tuple[float, NDArray]:
-        nonlocal last
-        last = evaluate(conditioner.backward(flat.reshape(weights.shape)))
-        return last.value, conditioner.gradient(last.gradient).reshape(-1)
+        point = look_at(flat)
+        return point.value, conditioner.gradient(point.gradient).reshape(-1)
 
     def after_step(intermediate_result: OptimizeResult) -> None:
         nonlocal status
         # The line search ends where it looked last, but for a failed one, which goes back.
-        weights = conditioner.backward(intermediate_result.x.reshape(last.weights.shape))
-        if note(last if np.array_equal(weights, last.weights) else evaluate(weights)):
+        flat = intermediate_result.x
+        if note(last if np.array_equal(flat, last_flat) else look_at(flat)):
             status = "converged"
             raise StopIteration
         if run.epochs >= run.max_epochs:
@@ -77,7 +82,7 @@ def descend(run: Run, weights: NDArray) -> tuple[str, NDArray]:
 
     minimize(
         objective,
-        conditioner.forward(start.weights).reshape(-1),
+        last_flat,
         jac=True,
         method="L-BFGS-B",
         callback=after_step,
