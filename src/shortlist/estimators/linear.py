@@ -197,8 +197,8 @@ class TopKClassifier(CallbackSupportMixin, ShortlistClassifier):
         This costs far less than as many fits. The duals stay feasible whatever C, so every
         solution is certified like a fit of its own.
         Values are visited in increasing order and returned in the order given, as one fitted
-        classifier per C. ``callback`` is called with each as it is ready. Ctrl-C keeps the models
-        reached so far and returns those only. The estimator itself stays as it is.
+        classifier per C. ``callback`` is called with each as it is ready and ends the path by
+        returning True; Ctrl-C ends it too. The models reached so far are returned then. The estimator itself stays as it is.
         """
         wanted = check_path(Cs)
         checked = clone(self).set_params(C=1.0)  # checks leave their marks there, not here

@@ -55,9 +55,8 @@ def follow_path(
             solution = train(step, C, state)
             state, last = solution.state, C
             models[C] = model_of(C, solution)
-            if callback is not None:
-                callback(models[C])
-            if solution.result.status == "interrupted":
+            stop = callback is not None and callback(models[C]) is True
+            if stop or solution.result.status == "interrupted":
                 break
     except KeyboardInterrupt:  # between two fits; within one, training ends by itself
         if not models:
