@@ -82,20 +82,26 @@ def lanes(loss, scores, y, cost, scratch):
 
 
 @njit
+def gap_share(loss, s, y, cost, v, g, work):
+    """C_i [L(s) + L*(v) - <s, v>], the example's share of the duality gap; g is scratch."""
+    share = value_gradient(loss, s, y, g, work) + conjugate(loss, v, y)
+    for j in range(s.shape[0]):
+        share -= np.float64(s[j]) * np.float64(v[j])
+    return max(cost * share, 0.0)
+
+
+@njit
 def ascend_exactly(loss, s, y, cost, kappa, start, stands_for, v, delta, work):
     """Visit one example by its dual step.
 
     With eta = C_i kappa_i, set v to the minimiser of  L*(v) - <s + eta v_old, v> + eta/2 |v|^2
     and delta to C_i (v_old - v). Destroys s. Returns the example's share of the duality gap
-    before the visit, C_i [L(s) + L*(v_old) - <s, v_old>], times ``stands_for``: of a sample of
-    visits, each stands for so many. 0: it is not measured.
+    before the visit times ``stands_for``: of a sample of visits, each stands for so many. 0: it
+    is not measured.
     """
     share = 0.0
     if stands_for > 0:
-        share = value_gradient(loss, s, y, delta, work) + conjugate(loss, v, y)
-        for j in range(s.shape[0]):
-            share -= np.float64(s[j]) * np.float64(v[j])
-        share = max(cost * share * stands_for, 0.0)
+        share = gap_share(loss, s, y, cost, v, delta, work) * stands_for
     eta = s.dtype.type(cost * kappa)
     for j in range(s.shape[0]):
         s[j] += eta * v[j]

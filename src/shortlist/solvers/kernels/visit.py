@@ -27,6 +27,7 @@ from shortlist.solvers.kernels.rows import add_row, gather_rows, score_row, squa
 # added to the scores of its panel by a matrix product, those of a panel to the rest of the block.
 GROUP = 16
 PANEL = 64
+STRIDE = 16
 # Places of the signals between threads, a cache line apart.
 READY, GATHERED, DONE = 0, 8, 16
 SIGNALS_PER_THREAD = 8
@@ -98,13 +99,28 @@ def _list_nonzeros(delta, places):
     """Write where delta is not zero; returns how often, or -1 if the list is too short."""
     few = places.shape[0]
     count = 0
-    for j in range(delta.shape[0]):
-        if delta[j] != 0:
-            if count == few:
-                return -1
-            places[count] = j
-            count += 1
+    m = delta.shape[0]
+    begin = 0
+    while begin < m:
+        end = min(begin + STRIDE, m)
+        # Most changes of the hinges are zero: a stride of them is passed over at once.
+        if end - begin < STRIDE or _any_nonzero(delta, begin):
+            for j in range(begin, end):
+                if delta[j] != 0:
+                    if count == few:
+                        return -1
+                    places[count] = j
+                    count += 1
+        begin = end
     return count
+
+
+@njit(maxima=True)
+def _any_nonzero(a, begin):
+    largest = abs(a[begin])
+    for j in range(begin, begin + STRIDE):
+        largest = max(largest, abs(a[j]))
+    return largest > 0
 
 
 @njit
@@ -134,7 +150,8 @@ def visit_block(
         gap += ascend(loss, s, y[i], cost[i], kappa[i], starts[i], stands_for, v, deltas[b], work)
         close_row(duals, i, y[i], v)
         counts[b] = _list_nonzeros(deltas[b], nonzeros[b])
-        rounding += rounding_of_visit(cost[i], kappa[i], deltas[b], float(size))
+        if counts[b] != 0:
+            rounding += rounding_of_visit(cost[i], kappa[i], deltas[b], float(size))
         end = b + 1
         if end % PANEL == 0 or end == size:
             if _multiply_changes(blas, gram, deltas, counts, panel, end, size, scores):
