@@ -25,6 +25,7 @@ def _split(scores: Tensor, target: Tensor, k: int, label_in_rest: bool) -> _Spli
     label = target.unsqueeze(1)
     u = wrong_scores(scores, target).sub_(scores.gather(1, label))
     top, index = largest(u, k - 1)
+    lost = top[:, :1].isnan()
     if label_in_rest:
         u.scatter_(1, label, 0.0)
     u.scatter_(1, index, -math.inf)
@@ -32,7 +33,9 @@ def _split(scores: Tensor, target: Tensor, k: int, label_in_rest: bool) -> _Spli
     peak = u.amax(1, keepdim=True)
     share = u.sub_(peak).exp_()
     total = share.sum(1, keepdim=True)
-    return _Split(top, index, share, total, peak + total.log())
+    # NaN counts as the largest entry, and must not be left out with the top.
+    lse = torch.where(lost, torch.nan, peak + total.log())
+    return _Split(top, index, share, total, lse)
 
 
 @dataclass(frozen=True)
@@ -101,7 +104,7 @@ class TopKEntropy:
         label = target.unsqueeze(1)
         tiny = torch.finfo(gradient.dtype).tiny
         if self.variant == "beta":
-            x = gradient.scatter_add(1, label, torch.ones_like(gradient[:, :1]))
+            x = _with_label(gradient, label)
             others = x.scatter(1, label, 0.0)
             free = torch.where(_below(others, x.new_tensor(1 / self.k)), x, 0.0)
             return _softmax_curvature(free, direction, tiny)
@@ -129,8 +132,13 @@ class TruncatedTopKEntropy:
 
     def curvature(self, gradient: Tensor, target: Tensor, direction: Tensor) -> Tensor:
         label = target.unsqueeze(1)
-        share = gradient.scatter_add(1, label, torch.ones_like(gradient[:, :1]))
+        share = _with_label(gradient, label)
         return _softmax_curvature(share, direction, torch.finfo(share.dtype).tiny)
+
+
+def _with_label(gradient: Tensor, label: Tensor) -> Tensor:
+    """Undo the -1 at the label: the probabilities that a softmax's gradient was made of."""
+    return gradient.scatter(1, label, gradient.gather(1, label) + 1)
 
 
 def _below(x: Tensor, cap: Tensor) -> Tensor:
