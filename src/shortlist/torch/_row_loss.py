@@ -67,9 +67,7 @@ def row_losses(scores: Tensor, target: Tensor, ignored: Tensor | None, loss: Row
 
 def has_values(tensor: Tensor) -> bool:
     """Tell whether there are numbers to compute with, or only a shape and a type."""
-    return not (
-        torch.compiler.is_compiling() or tensor.is_meta or isinstance(tensor, FakeTensor)
-    )
+    return not (torch.compiler.is_compiling() or tensor.is_meta or isinstance(tensor, FakeTensor))
 
 
 def values_are_free(tensor: Tensor) -> bool:
@@ -99,7 +97,7 @@ def _lost(value: Tensor) -> Tensor | None:
     A NaN score must show in the whole gradient of its row, as in cross_entropy's. A loss shows it
     in the value at least: its gradient may come from comparisons, or hold a few entries only.
     """
-    if values_are_free(value) and not math.isnan(float(value.sum())):
+    if values_are_free(value) and not math.isnan(float(value.detach().sum())):
         return None
     return torch.where(value.isnan(), value, 0).unsqueeze(1)
 
