@@ -63,6 +63,6 @@ def label_values(classes: NDArray) -> NDArray:
         return classes.astype(np.int64)
     if kind in "UO" and all(isinstance(label, str) for label in classes):
         return classes.astype(object)
-    raise TypeError(
+    raise ValueError(
         f"labels of type {classes.dtype} have no place in ONNX: use text, or numbers of 64 bits"
     )

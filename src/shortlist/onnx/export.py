@@ -113,9 +113,7 @@ class _Parts:
     def add(
         self, op_type: str, inputs: Sequence[str], outputs: Sequence[str], **attributes: Any
     ) -> list[str]:
-        self.nodes.append(
-            helper.make_node(op_type, inputs, outputs, name=outputs[0], **attributes)
-        )
+        self.nodes.append(helper.make_node(op_type, inputs, outputs, name=outputs[0], **attributes))
         return list(outputs)
 
     def constant(self, name: str, values: NDArray) -> str:

@@ -57,7 +57,8 @@ def _parser(alias: str) -> Callable[..., list[Any]]:
 
 def _set_types(operator: Any) -> None:
     """Set the types of the outputs once those of the inputs are known."""
-    for variable, answer in zip(operator.outputs, _answers(operator.scope_inst, operator)):
+    answers = _answers(operator.scope_inst, operator)
+    for variable, answer in zip(operator.outputs, answers, strict=True):
         variable.type = _type_of(answer)
 
 
@@ -110,8 +111,7 @@ class _Part:
         self, op_type: str, inputs: Sequence[str], outputs: Sequence[str], **attributes: Any
     ) -> list[str]:
         given = [
-            self._finals.get(name) or self._scope.get_unique_variable_name(name)
-            for name in outputs
+            self._finals.get(name) or self._scope.get_unique_variable_name(name) for name in outputs
         ]
         name = self._scope.get_unique_operator_name(op_type)
         self._container.add_node(op_type, list(inputs), given, name=name, **attributes)
