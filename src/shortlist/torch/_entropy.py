@@ -25,17 +25,15 @@ def _split(scores: Tensor, target: Tensor, k: int, label_in_rest: bool) -> _Spli
     label = target.unsqueeze(1)
     u = wrong_scores(scores, target).sub_(scores.gather(1, label))
     top, index = largest(u, k - 1)
-    lost = top[:, :1].isnan()
     if label_in_rest:
         u.scatter_(1, label, 0.0)
-    u.scatter_(1, index, -math.inf)
+    # Minus infinity takes the top out of the rest, but NaN stays NaN: it must not be forgiven.
+    u.scatter_(1, index, top - math.inf)
     # A softmax in place: fresh memory for a batch of scores costs more than the arithmetic.
     peak = u.amax(1, keepdim=True)
     share = u.sub_(peak).exp_()
     total = share.sum(1, keepdim=True)
-    # NaN counts as the largest entry, and must not be left out with the top.
-    lse = torch.where(lost, torch.nan, peak + total.log())
-    return _Split(top, index, share, total, lse)
+    return _Split(top, index, share, total, peak + total.log())
 
 
 @dataclass(frozen=True)
