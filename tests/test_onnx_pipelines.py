@@ -2,7 +2,9 @@
 
 import numpy as np
 import pytest
+from sklearn.calibration import CalibratedClassifierCV
 from sklearn.decomposition import PCA
+from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
@@ -11,6 +13,7 @@ from tests.test_onnx import NAMES, answers, check, examples
 
 skl2onnx = pytest.importorskip("skl2onnx")
 pytest.importorskip("shortlist.onnx")
+FloatTensorType = pytest.importorskip("skl2onnx.common.data_types").FloatTensorType
 
 
 def check_pipeline(pipeline, found, X, k=None):
@@ -59,6 +62,25 @@ def test_a_model_alone_converts():
     X, y = examples()
     model = TopKClassifier(k=2, random_state=0).fit(X, y)
     check(model, answers(skl2onnx.to_onnx(model, X[:1]), X), X)
+
+
+def test_the_choice_of_a_search_converts():
+    X, y = examples()
+    pipeline = make_pipeline(StandardScaler(), TopKClassifier(k=2, random_state=0))
+    search = GridSearchCV(pipeline, {"topkclassifier__C": [0.1, 1.0]}, cv=2).fit(X, y)
+    found = answers(skl2onnx.to_onnx(search, X[:1]), X)
+    check_pipeline(search.best_estimator_, found, X)
+
+
+def test_what_does_not_convert_is_explained():
+    X, y = examples()
+    model = TopKClassifier(random_state=0).fit(X, y)
+    parts = [("a", FloatTensorType([None, 2])), ("b", FloatTensorType([None, 3]))]
+    with pytest.raises(ValueError, match="the features must be one matrix, got 2 inputs"):
+        skl2onnx.to_onnx(model, initial_types=parts)
+    wrapped = CalibratedClassifierCV(TopKClassifier(random_state=0), cv=2).fit(X, y)
+    with pytest.raises(ValueError, match="this TopKClassifier inside another estimator"):
+        skl2onnx.to_onnx(wrapped, X[:1])
 
 
 def test_operators_that_are_too_old_are_refused():

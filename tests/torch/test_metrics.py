@@ -219,6 +219,17 @@ def test_counting_leaves_no_graph():
     assert not metric(scores, target).requires_grad
 
 
+def test_counting_goes_on_outside_of_inference_mode():
+    scores, target = examples()
+    with torch.inference_mode():
+        metric = TopKAccuracy(2)
+        metric.update(scores, target)
+    metric.update(scores, target)
+    assert metric.total == 400
+    metric.reset()
+    assert metric.total == 0
+
+
 def test_errors_name_the_parameter():
     with pytest.raises(ValueError, match="ties must be one of"):
         TopKAccuracy(2, ties="random")

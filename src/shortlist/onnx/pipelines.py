@@ -58,6 +58,12 @@ def _parser(alias: str) -> Callable[..., list[Any]]:
 def _set_types(operator: Any) -> None:
     """Set the types of the outputs once those of the inputs are known."""
     answers = _answers(operator.scope_inst, operator)
+    if len(operator.outputs) != len(answers):
+        raise ValueError(
+            f"skl2onnx uses this {type(operator.raw_operator).__name__} inside another estimator "
+            "that has no place for shortlists; what converts is the classifier alone, at the end "
+            "of a Pipeline, or as the choice of a search such as GridSearchCV"
+        )
     for variable, answer in zip(operator.outputs, answers, strict=True):
         variable.type = _type_of(answer)
 
@@ -73,11 +79,11 @@ def _convert(scope: Any, operator: Any, container: Any) -> None:
             f"the features must be one matrix, got {len(operator.inputs)} inputs: join them in a "
             "ColumnTransformer"
         )
-    classifier, k = _classifier(scope, operator)
-    names = [answer.name for answer in answers_of(classifier, k, _precision(operator))]
+    names = [answer.name for answer in _answers(scope, operator)]
     finals = dict(zip(names, (out.full_name for out in operator.outputs), strict=True))
-    features = operator.inputs[0].full_name
-    add_classifier(_Part(scope, container, finals), classifier, features, k, _precision(operator))
+    part = _Part(scope, container, finals)
+    classifier, k = _classifier(scope, operator)
+    add_classifier(part, classifier, operator.inputs[0].full_name, k, _precision(operator))
 
 
 def _answers(scope: Any, operator: Any) -> list[Answer]:
