@@ -136,7 +136,7 @@ def _installation() -> dict[str, Any]:
         "cpus": os.cpu_count(),
     }
     used = ["numpy", "scipy", "scikit-learn", "numba", "safetensors", "typer", "rich"]
-    for package in [*used, "torch", "matplotlib", "pandas", "pyarrow"]:
+    for package in [*used, "torch", "matplotlib", "pandas", "pyarrow", "onnx"]:
         try:
             facts[package] = version(package)
         except PackageNotFoundError:
