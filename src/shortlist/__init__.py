@@ -17,8 +17,8 @@ _HOME = {
     "load": "shortlist.persistence",
 }
 _MODULES = frozenset(
-    ["calibration", "datasets", "estimators", "experiments", "losses", "metrics", "plots"]
-    + ["projections", "solvers", "special", "torch"]
+    ["calibration", "conformal", "datasets", "estimators", "experiments", "losses", "metrics"]
+    + ["plots", "probabilities", "projections", "solvers", "special", "torch"]
 )
 
 __all__ = sorted([*_HOME, *_MODULES, "__version__"])

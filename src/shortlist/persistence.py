@@ -47,6 +47,8 @@ _REGISTERED = {
     "TopKClassifier": "shortlist.estimators",
     "TopKClassifierCV": "shortlist.estimators",
     "KernelTopKClassifier": "shortlist.estimators",
+    "ConformalShortlist": "shortlist.conformal",
+    "TemperatureScaling": "shortlist.probabilities",
 }
 
 # safetensors' own limit on the header, and a guard against reading rubbish as a length.

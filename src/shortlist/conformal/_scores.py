@@ -1,0 +1,130 @@
+"""Nonconformity scores: how strange a label is for an example, small for the likely ones.
+
+A score gives two things. ``of_labels`` is the score of each calibration example's own label; its
+quantile is the threshold. ``candidates`` is what is compared with the threshold for every label: a
+label is in the set if its entry is at most ``cut(threshold)``. For most scores both are the same
+function, and that is what makes coverage exact. Labels whose responses tie have the same score, so
+that a set holds all or none of them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shortlist._responses import Kind
+
+Matrix = NDArray[np.float64]
+Vector = NDArray[np.float64]
+LastLabel = bool | Literal["randomized"]
+
+
+class Score:
+    """A score that uses no draws and is compared as it is.
+
+    ``responses`` are of the ``kind`` it asks for; ``draws`` is a uniform number for each example.
+    """
+
+    kind: Kind = "scores"
+
+    def candidates(self, responses: Matrix, draws: Vector) -> Matrix:
+        raise NotImplementedError
+
+    def of_labels(self, responses: Matrix, columns: NDArray[np.intp], draws: Vector) -> Vector:
+        return own(self.candidates(responses, draws), columns)
+
+    def cut(self, thresholds: Vector) -> Vector:
+        """The largest candidates that belong to the set."""
+        return thresholds
+
+
+class MarginScore(Score):
+    """The best score of the other labels less the label's own. Negative for the first label."""
+
+    def candidates(self, responses: Matrix, draws: Vector) -> Matrix:
+        two_best = np.partition(responses, -2, axis=1)[:, -2:]
+        is_best = responses == two_best[:, 1:]
+        return np.where(is_best, two_best[:, :1], two_best[:, 1:]) - responses
+
+
+class LacScore(Score):
+    """One less the probability of the label (least ambiguous classifier)."""
+
+    kind: Kind = "probabilities"
+
+    def candidates(self, responses: Matrix, draws: Vector) -> Matrix:
+        return 1.0 - responses
+
+
+class TopKScore(Score):
+    """The label's place: one more than the number of labels with a larger score."""
+
+    def candidates(self, responses: Matrix, draws: Vector) -> Matrix:
+        return places_and_mass(responses)[0]
+
+
+@dataclass(frozen=True)
+class AdaptiveScore(Score):
+    """APS, and RAPS with a ``penalty`` for each place after the first ``free_places``.
+
+    The score of a label is the probability of all labels before it, a part of its own, and the
+    penalty. ``include_last_label`` says which part, as the class ConformalShortlist explains.
+    """
+
+    include_last_label: LastLabel = True
+    penalty: float = 0.0
+    free_places: int = 0
+    kind: Kind = "probabilities"
+
+    def candidates(self, responses: Matrix, draws: Vector) -> Matrix:
+        places, above = places_and_mass(responses)
+        if self.include_last_label is True:
+            # Where the label before stands: below the threshold, this one is still included.
+            return above + self._penalties(places - 1)
+        return self._score(places, above, responses, draws[:, None])
+
+    def of_labels(self, responses: Matrix, columns: NDArray[np.intp], draws: Vector) -> Vector:
+        places, above = places_and_mass(responses)
+        return self._score(
+            own(places, columns), own(above, columns), own(responses, columns), draws
+        )
+
+    def cut(self, thresholds: Vector) -> Vector:
+        if self.include_last_label is not True:
+            return thresholds
+        # The label before must be strictly below the threshold.
+        return np.where(np.isinf(thresholds), thresholds, np.nextafter(thresholds, -np.inf))
+
+    def _score(self, places: Matrix, above: Matrix, mass: Matrix, draws: Matrix) -> Matrix:
+        part = 1.0 if self.include_last_label is False else 1.0 - draws
+        return above + part * mass + self._penalties(places)
+
+    def _penalties(self, places: Matrix) -> Matrix:
+        return self.penalty * np.maximum(0.0, places - self.free_places)
+
+
+def own(values: Matrix, columns: NDArray[np.intp]) -> Vector:
+    """The entry of each row in the given column."""
+    return values[np.arange(len(values)), columns]
+
+
+def places_and_mass(responses: Matrix) -> tuple[Matrix, Matrix]:
+    """The place of each label, from 1, and the sum of the responses before it.
+
+    Labels that tie share the first of their places.
+    """
+    order = np.argsort(-responses, axis=1, kind="stable")
+    ranked = np.take_along_axis(responses, order, axis=1)
+    positions = np.arange(responses.shape[1])
+    begins = np.ones(ranked.shape, dtype=bool)
+    begins[:, 1:] = ranked[:, 1:] != ranked[:, :-1]
+    first = np.maximum.accumulate(np.where(begins, positions, 0), axis=1)
+    before = np.zeros_like(ranked)
+    np.cumsum(ranked[:, :-1], axis=1, out=before[:, 1:])
+    places, above = np.empty_like(ranked), np.empty_like(ranked)
+    np.put_along_axis(places, order, first + 1.0, axis=1)
+    np.put_along_axis(above, order, np.take_along_axis(before, first, axis=1), axis=1)
+    return places, above
