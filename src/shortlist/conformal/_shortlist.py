@@ -13,7 +13,6 @@ from scipy import sparse
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import _num_samples
 
 from shortlist._responses import Responses
 from shortlist.conformal._calibration import (
@@ -29,7 +28,7 @@ from shortlist.conformal._options import DEFAULT_LEVEL, check_options, make_scor
 from shortlist.conformal._passes import Chunk, Examples, chunks_of, label_scores, sizes_and_hits
 from shortlist.conformal._regularisation import TUNING_SHARE, check_enough_to_tune, tuned
 from shortlist.conformal._report import CoverageReport, expected_interval, make_report
-from shortlist.conformal._scores import AdaptiveScore, LastLabel, Score
+from shortlist.conformal._scores import AdaptiveScore, LastLabel, Score, TopKScore
 
 #: The levels of a coverage curve, unless others are given.
 _CURVE_LEVELS = (0.5, 0.6, 0.7, 0.75, 0.8, 0.85, 0.9, 0.925, 0.95, 0.975, 0.99, 0.995)
@@ -242,11 +241,11 @@ class ConformalShortlist(BaseEstimator):
     def coverage_curve(
         self, X: Any, y: ArrayLike, confidence_levels: Iterable[float] | None = None
     ) -> dict[str, NDArray]:
-        """Coverage and mean length at several levels, in one pass over the examples.
+        """Coverage and mean length at several levels, and of lists with a fixed length.
 
-        Returns arrays "confidence_level", "coverage" and "mean_size". Without
-        ``confidence_levels`` they are levels from 0.5 to 0.995, as far as there are calibration
-        examples for them.
+        Returns arrays "confidence_level", "coverage" and "mean_size", and "topk_accuracy", whose
+        entry k - 1 is the share of labels in the first k places. Without ``confidence_levels``
+        they are levels from 0.5 to 0.995, as far as there are calibration examples for them.
         """
         self._check_conformalized()
         if confidence_levels is None:
@@ -255,13 +254,17 @@ class ConformalShortlist(BaseEstimator):
             wanted = [check_level(level, "confidence_levels") for level in confidence_levels]
         if not wanted:
             raise ValueError("there is no confidence level to draw a curve with")
-        columns = self._responses().columns(X, y)
+        responses = self._responses()
+        columns = responses.columns(X, y)
         cuts = np.array([self._cuts(level) for level in wanted])
         sizes, hits = sizes_and_hits(self._chunks(X), columns, cuts)
+        places = label_scores(responses, TopKScore(), self._examples(X), columns).astype(np.intp)
+        found_at = np.bincount(places - 1, minlength=len(self.classes_))
         return {
             "confidence_level": np.array(wanted),
             "coverage": hits.mean(axis=1),
             "mean_size": sizes.mean(axis=1),
+            "topk_accuracy": np.cumsum(found_at) / len(columns),
         }
 
     def _regularise(
@@ -381,10 +384,11 @@ class ConformalShortlist(BaseEstimator):
         return responses
 
     def _chunks(self, X: Any) -> Iterator[Chunk]:
-        responses = self._responses()
+        return chunks_of(self._responses(), self._score, self._examples(X))
+
+    def _examples(self, X: Any) -> Examples:
         # The same draws each time, and others than those of calibration.
-        draws = np.random.RandomState(self._seed).uniform(size=_num_samples(X))
-        return chunks_of(responses, self._score, Examples(X, draws))
+        return Examples.drawn(X, np.random.RandomState(self._seed))
 
     def _cuts(self, level: float | None) -> NDArray[np.float64]:
         """The largest candidate in a set, for each class."""
@@ -407,8 +411,8 @@ class ConformalShortlist(BaseEstimator):
             "fallback": self._calibration.fallback,
             "threshold": self.threshold_,
             "seed": self._seed,
-            "penalty": getattr(self, "raps_penalty_", 0.0),
-            "free_places": getattr(self, "raps_places_", 0),
+            "penalty": getattr(self._score, "penalty", 0.0),
+            "free_places": getattr(self._score, "free_places", 0),
         }
         return arrays, meta
 
