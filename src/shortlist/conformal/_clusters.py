@@ -1,7 +1,7 @@
 """Classes with alike scores, found by k-means (Ding, Angelopoulos, Bates, Jordan, Tibshirani 2023).
 
-The heuristics for the share of the examples that the clustering takes and for the number of
-clusters are those of the paper.
+The share of the examples that the clustering takes and the number of clusters are the paper's
+heuristics, applied to the classes that have enough examples for the level.
 """
 
 from __future__ import annotations
@@ -20,10 +20,11 @@ _CLASSES_AT_HALF = 75
 def plan_clusters(columns: NDArray[np.intp], n_classes: int, level: float) -> tuple[float, int]:
     """The share of the examples to find clusters with, and the number of clusters."""
     counts = np.bincount(columns, minlength=n_classes)
-    common = max(int(counts.min()), samples_needed(level))
-    n_common = np.count_nonzero(counts >= common)
-    share = n_common / (_CLASSES_AT_HALF + n_common)
-    return share, max(1, int(share * common / 2))
+    common = counts[counts >= samples_needed(level)]
+    if len(common) == 0:
+        return 0.0, 1
+    share = len(common) / (_CLASSES_AT_HALF + len(common))
+    return share, max(1, int(share * common.min() / 2))
 
 
 def cluster_classes(
