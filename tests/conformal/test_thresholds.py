@@ -61,9 +61,7 @@ def test_a_quantile_covers_enough_scores_and_no_smaller_one_does(scores, level):
 
 
 @given(
-    rows=st.lists(
-        st.lists(st.integers(0, 4), min_size=3, max_size=3), min_size=1, max_size=20
-    ),
+    rows=st.lists(st.lists(st.integers(0, 4), min_size=3, max_size=3), min_size=1, max_size=20),
     size=st.sampled_from([0.3, 1, 1.5, 2, 3]),
     n_chunks=st.integers(1, 4),
 )
@@ -98,7 +96,7 @@ def test_average_size_is_kept_on_the_calibration_examples(score, size):
 def test_a_size_that_only_empty_sets_have_is_an_error():
     X, y = Overlapping().draw(50)
     sets = ConformalShortlist(GivenScores(6), score="topk", average_size=0.5)
-    with pytest.raises(ValueError, match="mean size of at most 0.5"):
+    with pytest.raises(ValueError, match=r"mean size of at most 0\.5"):
         sets.conformalize(X, y)
     # The margin tells sure examples from unsure ones, and may leave the latter without a label.
     half = ConformalShortlist(GivenScores(6), average_size=0.5).conformalize(X, y)
@@ -122,9 +120,7 @@ def test_margins_and_places_by_hand():
     )
 
 
-@given(
-    st.lists(st.lists(st.integers(0, 3), min_size=5, max_size=5), min_size=1, max_size=8)
-)
+@given(st.lists(st.lists(st.integers(0, 3), min_size=5, max_size=5), min_size=1, max_size=8))
 def test_places_and_mass_before_them(rows):
     values = np.array(rows, dtype=float)
     larger = values[:, None, :] > values[:, :, None]  # [row, label, other]
