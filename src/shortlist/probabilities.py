@@ -22,7 +22,7 @@ __all__ = ["TemperatureScaling", "expected_calibration_error"]
 
 #: Bounds of the inverse temperature, in units of one over the spread of the scores.
 _LOWEST, _HIGHEST = 1e-4, 1e4
-#: A probability counts as at least this where its logarithm is a score, as in scikit-learn.
+#: Added to a probability before its logarithm is a score, as in scikit-learn.
 _SMALLEST_PROBABILITY = 1e-12
 
 
@@ -188,7 +188,7 @@ class TemperatureScaling(ClassifierMixin, BaseEstimator):
 def _logits(responses: Responses, values: NDArray[np.float64]) -> NDArray[np.float64]:
     """The scores, or the logarithms of probabilities if the model has no scores."""
     if responses.method == "predict_proba":
-        return np.log(np.maximum(values, _SMALLEST_PROBABILITY))
+        return np.log(values + _SMALLEST_PROBABILITY)
     return values
 
 
