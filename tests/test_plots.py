@@ -89,13 +89,13 @@ class TestConformal:
         shares = [bar.get_height() for bar in display.bars_]
         np.testing.assert_allclose(shares, np.bincount(sizes) / len(y))
         curve = sets.coverage_curve(X, y, [0.6, 0.8])
-        np.testing.assert_array_equal(display.line_.get_xdata(), curve["mean_size"])
+        np.testing.assert_array_equal(display.line_.get_xdata(), curve["mean_length"])
         np.testing.assert_array_equal(display.line_.get_ydata(), curve["coverage"])
         fixed = display.axes_[1].lines[1]
         accuracy = topk_accuracy_curve(y, sets.model.decision_function(X))
         np.testing.assert_allclose(fixed.get_ydata(), accuracy[: len(fixed.get_ydata())])
         assert any("80%" in text.get_text() for text in display.axes_[1].texts)
-        assert "mean size" in display.axes_[0].get_title()
+        assert "mean length" in display.axes_[0].get_title()
         assert rendered_without_trouble(display)
 
     def test_own_axes_a_name_and_no_level(self, case):

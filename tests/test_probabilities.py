@@ -5,7 +5,6 @@ import pytest
 from scipy.special import log_softmax, softmax
 from sklearn.base import clone
 from sklearn.calibration import CalibratedClassifierCV
-from sklearn.datasets import load_digits
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.exceptions import NotFittedError
 from sklearn.frozen import FrozenEstimator
@@ -19,7 +18,7 @@ from sklearn.svm import LinearSVC
 import shortlist
 from shortlist import TopKClassifier, _responses
 from shortlist.probabilities import TemperatureScaling, expected_calibration_error
-from tests.conformal.models import GivenScores
+from tests.conformal.models import GivenScores, noisy_digits
 
 MODELS = {
     "hinge": TopKClassifier("hinge", C=10.0, random_state=0),
@@ -36,11 +35,7 @@ MODELS = {
 
 @pytest.fixture(scope="module")
 def digits():
-    X, y = load_digits(return_X_y=True)
-    random = np.random.default_rng(1)
-    order = random.permutation(len(y))
-    X = X[order] / 16 + random.normal(scale=0.35, size=X.shape)
-    return X, y[order]
+    return noisy_digits(0.35)
 
 
 @pytest.mark.parametrize("two_classes", [False, True])

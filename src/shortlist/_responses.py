@@ -39,9 +39,9 @@ class Responses:
         name = type(model).__name__
         if isinstance(model, type):
             raise TypeError(f"model must be a fitted classifier, got the class {model.__name__}")
-        if hasattr(model, "fit"):
-            check_is_fitted(model)
         classes = getattr(model, "classes_", None)
+        if classes is None and hasattr(model, "fit"):
+            check_is_fitted(model)
         if classes is None or not (
             hasattr(model, "decision_function") or hasattr(model, "predict_proba")
         ):

@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 from scipy.special import softmax
+from sklearn.datasets import load_digits
 
 
 class GivenScores:
@@ -53,3 +54,11 @@ class Overlapping:
     def draw_probabilities(self, n_samples):
         scores, y = self.draw(n_samples)
         return softmax(scores, axis=1), y
+
+
+def noisy_digits(noise):
+    """Handwritten digits in a random order, made hard by noise: X and y."""
+    X, y = load_digits(return_X_y=True)
+    random = np.random.default_rng(1)
+    order = random.permutation(len(y))
+    return X[order] / 16 + random.normal(scale=noise, size=X.shape), y[order]

@@ -3,21 +3,18 @@
 import numpy as np
 import pytest
 from mapie.classification import SplitConformalClassifier
-from sklearn.datasets import load_digits
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import StratifiedShuffleSplit
 
 from shortlist.conformal import ConformalShortlist
+from tests.conformal.models import noisy_digits
 
 SEED = 3
 
 
 @pytest.fixture(scope="module")
 def digits():
-    X, y = load_digits(return_X_y=True)
-    random = np.random.default_rng(0)
-    order = random.permutation(len(y))
-    X, y = X[order] / 16 + random.normal(scale=0.35, size=X.shape), y[order]
+    X, y = noisy_digits(0.35)
     model = LogisticRegression().fit(X[:500], y[:500])
     return model, (X[500:1100], y[500:1100]), X[1100:]
 

@@ -27,7 +27,7 @@ def trials(n_trials, n_calibration, n_test, level, score, seed=0, **options):
         X, y = data.draw(n_test)
         report = sets.coverage_report(X, y)
         hits.append(round(report["coverage"] * n_test))
-        sizes.append(report["mean_size"])
+        sizes.append(report["mean_length"])
     return np.array(hits), np.array(sizes)
 
 

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from scipy import sparse
 from sklearn.base import clone
-from sklearn.datasets import load_digits
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.exceptions import NotFittedError
+from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -19,7 +19,7 @@ from shortlist import KernelTopKClassifier, TopKClassifier, TopKClassifierCV, _r
 from shortlist._json import plain
 from shortlist.conformal import ConformalShortlist
 from shortlist.probabilities import TemperatureScaling
-from tests.conformal.models import GivenProbabilities, GivenScores, Overlapping
+from tests.conformal.models import GivenProbabilities, GivenScores, Overlapping, noisy_digits
 
 SCORES = ["margin", "lac", "aps", "raps", "topk"]
 NAMES = np.array([f"digit {i}" for i in range(10)])
@@ -27,11 +27,7 @@ NAMES = np.array([f"digit {i}" for i in range(10)])
 
 @pytest.fixture(scope="module")
 def digits():
-    X, y = load_digits(return_X_y=True)
-    random = np.random.default_rng(1)
-    order = random.permutation(len(y))
-    X = X[order] / 16 + random.normal(scale=0.3, size=X.shape)
-    return X, y[order]
+    return noisy_digits(0.3)
 
 
 @pytest.fixture(scope="module")
@@ -45,7 +41,7 @@ def covered(sets, X, y):
     report = sets.coverage_report(X, y)
     low, high = report["expected_interval"]  # about two to each side
     least = 0.9 - (high - low)
-    return report["coverage"] > least and report["mean_size"] < 0.9 * len(sets.classes_)
+    return report["coverage"] > least and report["mean_length"] < 0.9 * len(sets.classes_)
 
 
 @pytest.mark.parametrize("score", SCORES)
@@ -109,6 +105,7 @@ def test_sets_are_csr_of_bool_and_lists_are_the_same_best_first(digits, hinge):
     assert found.shape == (len(y) - 1200, 10)
     assert found.has_canonical_format
     assert found.data.all()
+    assert found.indices.dtype == found.indptr.dtype == np.int32
     lists = sets.predict_lists(X[1200:])
     ranked = named.predict_topk(X[1200:], k=9)
     for row, labels, best in zip(found.toarray(), lists, ranked, strict=True):
@@ -154,6 +151,29 @@ def test_chunks_bound_the_rows_asked_for_and_change_nothing(monkeypatch, score):
     assert max(model.asked) == 7
 
 
+def test_a_pipeline_of_texts(monkeypatch):
+    """The input is a list of texts, which only the pipeline turns into numbers."""
+    random = np.random.default_rng(0)
+    y = random.integers(0, 3, 400)
+    words = np.array(["ant bee", "bee cat", "cat ant"])
+    texts = [f"{words[label]} {' '.join(random.choice(['ant', 'bee', 'cat'], 3))}" for label in y]
+    model = make_pipeline(CountVectorizer(), LogisticRegression()).fit(texts[:100], y[:100])
+    monkeypatch.setattr(_responses, "CHUNK_ELEMENTS", 90)  # 30 texts
+    sets = ConformalShortlist(model, 0.8, "raps", random_state=0).conformalize(texts[100:], y[100:])
+    assert sets.predict_set(texts[:70]).shape == (70, 3)
+    assert sets.coverage_report(texts[100:], y[100:])["coverage"] > 0.75
+
+
+def test_a_classifier_that_is_no_estimator_of_scikit_learns():
+    class Fitted(GivenScores):
+        def fit(self, X, y):
+            raise AssertionError("the model is never fitted")
+
+    X, y = Overlapping().draw(100)
+    sets = ConformalShortlist(Fitted(6)).conformalize(X, y)
+    assert sets.predict_set(X).shape == (100, 6)
+
+
 def test_another_level_without_calibrating_again():
     data = Overlapping()
     (X, y), (X_new, y_new) = data.draw(200), data.draw(300)
@@ -176,7 +196,7 @@ def test_curve_of_levels():
     assert curve["confidence_level"].max() == 0.99  # 0.995 needs 199 examples
     for level, coverage, size in zip(*list(curve.values())[:3], strict=True):
         report = sets.coverage_report(X_new, y_new, level)
-        assert (coverage, size) == (report["coverage"], report["mean_size"])
+        assert (coverage, size) == (report["coverage"], report["mean_length"])
     from shortlist.metrics import topk_accuracy_curve
 
     np.testing.assert_allclose(curve["topk_accuracy"], topk_accuracy_curve(y_new, X_new))

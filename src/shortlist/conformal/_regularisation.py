@@ -49,10 +49,10 @@ def tuned(
     if penalty is not None:
         return replace(score, penalty=penalty, free_places=places)
     candidates = [replace(score, penalty=value, free_places=places) for value in _PENALTIES]
-    return min(candidates, key=lambda one: _mean_size(one, responses, examples, columns, level))
+    return min(candidates, key=lambda one: _mean_length(one, responses, examples, columns, level))
 
 
-def _mean_size(
+def _mean_length(
     score: AdaptiveScore,
     responses: Responses,
     examples: Examples,

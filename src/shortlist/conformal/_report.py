@@ -24,7 +24,7 @@ class CoverageReport(dict[str, Any]):
         lines = [
             ("coverage", f"{self['coverage']:.4f} (95% interval {low:.4f} to {high:.4f})"),
             ("wanted", "no level: average size" if goal is None else f"{goal:g}"),
-            ("mean size", f"{self['mean_size']:.3f} (median {self['median_size']:g})"),
+            ("mean length", f"{self['mean_length']:.3f} (median {self['median_length']:g})"),
             ("empty sets", f"{self['share_empty']:.1%}"),
             ("single labels", f"{self['share_singletons']:.1%}"),
             ("worst class", f"{worst['label']!r}: {worst['coverage']:.3f} of {worst['n_samples']}"),
@@ -52,8 +52,8 @@ def make_report(
         coverage=coverage,
         coverage_standard_error=float(np.sqrt(coverage * (1 - coverage) / n)),
         coverage_interval=exact_interval(int(hits.sum()), n),
-        mean_size=float(sizes.mean()),
-        median_size=float(np.median(sizes)),
+        mean_length=float(sizes.mean()),
+        median_length=float(np.median(sizes)),
         share_empty=float((sizes == 0).mean()),
         share_singletons=float((sizes == 1).mean()),
         size_counts=np.bincount(sizes, minlength=len(classes) + 1),
@@ -98,7 +98,7 @@ def _per_class(
         "label": classes[seen],
         "n_samples": counts[seen],
         "coverage": mean(hits),
-        "mean_size": mean(sizes),
+        "mean_length": mean(sizes),
     }
 
 

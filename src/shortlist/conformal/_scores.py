@@ -116,15 +116,19 @@ def places_and_mass(responses: Matrix) -> tuple[Matrix, Matrix]:
 
     Labels that tie share the first of their places.
     """
-    order = np.argsort(-responses, axis=1, kind="stable")
-    ranked = np.take_along_axis(responses, order, axis=1)
-    positions = np.arange(responses.shape[1])
-    begins = np.ones(ranked.shape, dtype=bool)
-    begins[:, 1:] = ranked[:, 1:] != ranked[:, :-1]
-    first = np.maximum.accumulate(np.where(begins, positions, 0), axis=1)
+    n_samples, n_classes = responses.shape
+    order = np.argsort(-responses, axis=1)
+    order += n_classes * np.arange(n_samples)[:, None]  # positions in the flat arrays
+    ranked = np.take(responses, order)
     before = np.zeros_like(ranked)
     np.cumsum(ranked[:, :-1], axis=1, out=before[:, 1:])
+    first = np.broadcast_to(np.arange(n_classes), ranked.shape)
+    ties = ranked[:, 1:] == ranked[:, :-1]
+    if ties.any():
+        begins = np.where(ties, 0, first[:, 1:])
+        first = np.maximum.accumulate(np.pad(begins, ((0, 0), (1, 0))), axis=1)
+        before = np.take_along_axis(before, first, axis=1)
     places, above = np.empty_like(ranked), np.empty_like(ranked)
-    np.put_along_axis(places, order, first + 1.0, axis=1)
-    np.put_along_axis(above, order, np.take_along_axis(before, first, axis=1), axis=1)
+    np.put(places, order, first + 1.0)
+    np.put(above, order, before)
     return places, above

@@ -179,15 +179,17 @@ class ConformalShortlist(BaseEstimator):
         calibrating again.
         """
         cuts = self._cuts(confidence_level)
-        indices, sizes = [], []
+        columns, sizes = [np.empty(0, np.int32)], [np.zeros(1, np.intp)]
         for chunk in self._chunks(X):
             inside = chunk.candidates <= cuts
-            indices.append(np.nonzero(inside)[1])
+            columns.append(np.nonzero(inside)[1].astype(np.int32))
             sizes.append(np.count_nonzero(inside, axis=1))
-        columns = np.concatenate([np.empty(0, np.intp), *indices])
-        starts = np.concatenate([[0], np.cumsum(np.concatenate([np.empty(0, np.intp), *sizes]))])
+        indices, starts = np.concatenate(columns), np.cumsum(np.concatenate(sizes))
+        # 32 bits where they do: some of scikit-learn takes no others.
+        kind = sparse.get_index_dtype(maxval=len(indices))
+        places = indices.astype(kind, copy=False), starts.astype(kind)
         shape = (len(starts) - 1, len(self.classes_))
-        return sparse.csr_array((np.ones(len(columns), dtype=bool), columns, starts), shape=shape)
+        return sparse.csr_array((np.ones(len(indices), dtype=bool), *places), shape=shape)
 
     def predict_lists(self, X: Any, confidence_level: float | None = None) -> list[NDArray]:
         """The sets as arrays of labels, best first; ``confidence_level`` as in `predict_set`."""
@@ -211,8 +213,8 @@ class ConformalShortlist(BaseEstimator):
           interval for the coverage of this threshold;
         - "expected_interval": where a coverage measured on as many examples lies with a
           probability of 95% if nothing is wrong (marginal sets with a level; None otherwise);
-        - "mean_size", "median_size", "share_empty", "share_singletons", "size_counts";
-        - "per_class": a table of label, n_samples, coverage and mean_size, with
+        - "mean_length", "median_length", "share_empty", "share_singletons", "size_counts";
+        - "per_class": a table of label, n_samples, coverage and mean_length, with
           "mean_class_coverage" and the ten "worst_classes";
         - "by_size": a table of coverage by the size of the set, in strata 0, 1, 2-3, 4-7, ...,
           and its smallest coverage, "size_stratified_coverage".
@@ -243,7 +245,7 @@ class ConformalShortlist(BaseEstimator):
     ) -> dict[str, NDArray]:
         """Coverage and mean length at several levels, and of lists with a fixed length.
 
-        Returns arrays "confidence_level", "coverage" and "mean_size", and "topk_accuracy", whose
+        Returns arrays "confidence_level", "coverage" and "mean_length", and "topk_accuracy", whose
         entry k - 1 is the share of labels in the first k places. Without ``confidence_levels``
         they are levels from 0.5 to 0.995, as far as there are calibration examples for them.
         """
@@ -263,7 +265,7 @@ class ConformalShortlist(BaseEstimator):
         return {
             "confidence_level": np.array(wanted),
             "coverage": hits.mean(axis=1),
-            "mean_size": sizes.mean(axis=1),
+            "mean_length": sizes.mean(axis=1),
             "topk_accuracy": np.cumsum(found_at) / len(columns),
         }
 

@@ -81,10 +81,10 @@ class ConformalDisplay:
         ax.xaxis.set_major_locator(MaxNLocator(integer=True))
         ax.yaxis.set_major_formatter(_percent)
         ax.set(xlabel="Labels in the set", ylabel="Share of the examples")
-        ax.set_title(f"mean size {self.report['mean_size']:.2f}", fontsize="medium")
+        ax.set_title(f"mean length {self.report['mean_length']:.2f}", fontsize="medium")
 
     def _draw_curve(self, ax: Any) -> None:
-        sizes = np.asarray(self.curve["mean_size"])
+        sizes = np.asarray(self.curve["mean_length"])
         fixed = np.asarray(self.curve["topk_accuracy"])
         fixed = fixed[: int(np.ceil(sizes.max())) + _FIXED_LENGTHS_BEYOND]
         (self.line_,) = ax.plot(
@@ -101,7 +101,7 @@ class ConformalDisplay:
             lengths, fixed, marker="s", markersize=4, label="lists of fixed length", **fixed_style
         )
         ax.plot(
-            self.report["mean_size"],
+            self.report["mean_length"],
             self.report["coverage"],
             marker="o",
             markersize=10,
