@@ -60,19 +60,19 @@ def label_scores(
 
 
 def sizes_and_hits(
-    chunks: Iterator[Chunk], columns: NDArray[np.intp], cuts: NDArray[np.float64]
+    chunks: Iterator[Chunk], columns: NDArray[np.intp], thresholds: NDArray[np.float64]
 ) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
     """The size of each example's set, and whether it holds the label.
 
-    ``cuts`` has a row of thresholds, one a class, for each kind of set wanted; the results have
-    shape (kinds of sets, n_samples).
+    ``thresholds`` has a row, with one for each class, for each kind of set wanted; the results
+    have shape (kinds of sets, n_samples).
     """
-    sizes = np.empty((len(cuts), len(columns)), dtype=np.intp)
+    sizes = np.empty((len(thresholds), len(columns)), dtype=np.intp)
     hits = np.empty(sizes.shape, dtype=bool)
     for chunk in chunks:
         mine = columns[chunk.rows]
         values = own(chunk.candidates, mine)
-        for number, cut in enumerate(cuts):
-            sizes[number, chunk.rows] = np.count_nonzero(chunk.candidates <= cut, axis=1)
-            hits[number, chunk.rows] = values <= cut[mine]
+        for number, row in enumerate(thresholds):
+            sizes[number, chunk.rows] = np.count_nonzero(chunk.candidates <= row, axis=1)
+            hits[number, chunk.rows] = values <= row[mine]
     return sizes, hits

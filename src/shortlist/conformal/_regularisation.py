@@ -60,6 +60,6 @@ def _mean_length(
     level: float,
 ) -> float:
     threshold = upper_quantile(label_scores(responses, score, examples, columns), level)
-    cuts = score.cut(np.full((1, len(responses.classes)), threshold))
-    sizes, _ = sizes_and_hits(chunks_of(responses, score, examples), columns, cuts)
+    thresholds = np.full((1, len(responses.classes)), threshold)
+    sizes, _ = sizes_and_hits(chunks_of(responses, score, examples), columns, thresholds)
     return float(sizes.mean())

@@ -2,7 +2,7 @@
 
 A score gives two things. ``of_labels`` is the score of each calibration example's own label; its
 quantile is the threshold. ``candidates`` is what is compared with the threshold for every label: a
-label is in the set if its entry is at most ``cut(threshold)``. For most scores both are the same
+label is in the set if its entry is at most the threshold. For most scores both are the same
 function, and that is what makes coverage exact. Labels whose responses tie have the same score, so
 that a set holds all or none of them.
 """
@@ -35,10 +35,6 @@ class Score:
 
     def of_labels(self, responses: Matrix, columns: NDArray[np.intp], draws: Vector) -> Vector:
         return own(self.candidates(responses, draws), columns)
-
-    def cut(self, thresholds: Vector) -> Vector:
-        """The largest candidates that belong to the set."""
-        return thresholds
 
 
 class MarginScore(Score):
@@ -82,7 +78,7 @@ class AdaptiveScore(Score):
     def candidates(self, responses: Matrix, draws: Vector) -> Matrix:
         places, above = places_and_mass(responses)
         if self.include_last_label is True:
-            # Where the label before stands: below the threshold, this one is still included.
+            # Where the label before stands: up to the threshold, this one is still included.
             return above + self._penalties(places - 1)
         return self._score(places, above, responses, draws[:, None])
 
@@ -91,12 +87,6 @@ class AdaptiveScore(Score):
         return self._score(
             own(places, columns), own(above, columns), own(responses, columns), draws
         )
-
-    def cut(self, thresholds: Vector) -> Vector:
-        if self.include_last_label is not True:
-            return thresholds
-        # The label before must be strictly below the threshold.
-        return np.where(np.isinf(thresholds), thresholds, np.nextafter(thresholds, -np.inf))
 
     def _score(self, places: Matrix, above: Matrix, mass: Matrix, draws: Matrix) -> Matrix:
         part = 1.0 if self.include_last_label is False else 1.0 - draws

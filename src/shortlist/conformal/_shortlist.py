@@ -178,10 +178,10 @@ class ConformalShortlist(BaseEstimator):
         ``confidence_level`` asks for another level than the one of the constructor, without
         calibrating again.
         """
-        cuts = self._cuts(confidence_level)
+        thresholds = self._thresholds(confidence_level)
         columns, sizes = [np.empty(0, np.int32)], [np.zeros(1, np.intp)]
         for chunk in self._chunks(X):
-            inside = chunk.candidates <= cuts
+            inside = chunk.candidates <= thresholds
             columns.append(np.nonzero(inside)[1].astype(np.int32))
             sizes.append(np.count_nonzero(inside, axis=1))
         indices, starts = np.concatenate(columns), np.cumsum(np.concatenate(sizes))
@@ -193,10 +193,12 @@ class ConformalShortlist(BaseEstimator):
 
     def predict_lists(self, X: Any, confidence_level: float | None = None) -> list[NDArray]:
         """The sets as arrays of labels, best first; ``confidence_level`` as in `predict_set`."""
-        cuts = self._cuts(confidence_level)
+        thresholds = self._thresholds(confidence_level)
         lists = []
         for chunk in self._chunks(X):
-            for responses, inside in zip(chunk.responses, chunk.candidates <= cuts, strict=True):
+            for responses, inside in zip(
+                chunk.responses, chunk.candidates <= thresholds, strict=True
+            ):
                 columns = np.flatnonzero(inside)
                 order = np.argsort(-responses[columns], kind="stable")
                 lists.append(self.classes_[columns[order]])
@@ -219,9 +221,9 @@ class ConformalShortlist(BaseEstimator):
         - "by_size": a table of coverage by the size of the set, in strata 0, 1, 2-3, 4-7, ...,
           and its smallest coverage, "size_stratified_coverage".
         """
-        cuts = self._cuts(confidence_level)
+        thresholds = self._thresholds(confidence_level)
         columns = self._responses().columns(X, y)
-        sizes, hits = sizes_and_hits(self._chunks(X), columns, cuts[None])
+        sizes, hits = sizes_and_hits(self._chunks(X), columns, thresholds[None])
         level = self._level if confidence_level is None else check_level(confidence_level)
         expected = None
         if level is not None and self.method == "marginal":
@@ -258,8 +260,8 @@ class ConformalShortlist(BaseEstimator):
             raise ValueError("there is no confidence level to draw a curve with")
         responses = self._responses()
         columns = responses.columns(X, y)
-        cuts = np.array([self._cuts(level) for level in wanted])
-        sizes, hits = sizes_and_hits(self._chunks(X), columns, cuts)
+        thresholds = np.array([self._thresholds(level) for level in wanted])
+        sizes, hits = sizes_and_hits(self._chunks(X), columns, thresholds)
         places = label_scores(responses, TopKScore(), self._examples(X), columns).astype(np.intp)
         found_at = np.bincount(places - 1, minlength=len(self.classes_))
         return {
@@ -392,14 +394,12 @@ class ConformalShortlist(BaseEstimator):
         # The same draws each time, and others than those of calibration.
         return Examples.drawn(X, np.random.RandomState(self._seed))
 
-    def _cuts(self, level: float | None) -> NDArray[np.float64]:
-        """The largest candidate in a set, for each class."""
+    def _thresholds(self, level: float | None) -> NDArray[np.float64]:
+        """The threshold of each class, at the constructor's level or another."""
         self._check_conformalized()
         if level is not None:
-            return self._score.cut(self._calibration.thresholds(check_level(level)))
-        thresholds = np.broadcast_to(np.float64(self.threshold_), (len(self.classes_),))
-        # A threshold for a size was chosen among the candidates themselves.
-        return thresholds if self._level is None else self._score.cut(thresholds)
+            return self._calibration.thresholds(check_level(level))
+        return np.broadcast_to(np.float64(self.threshold_), (len(self.classes_),))
 
     def _to_state(self) -> tuple[dict[str, NDArray], dict[str, Any]]:
         self._check_conformalized()
