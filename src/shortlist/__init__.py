@@ -18,8 +18,8 @@ _HOME = {
     "to_onnx": "shortlist.onnx",
 }
 _MODULES = frozenset(
-    ["calibration", "datasets", "estimators", "experiments", "losses", "metrics", "onnx"]
-    + ["plots", "projections", "solvers", "special", "torch"]
+    ["calibration", "conformal", "datasets", "estimators", "experiments", "losses"]
+    + ["metrics", "onnx", "plots", "probabilities", "projections", "solvers", "special", "torch"]
 )
 
 __all__ = sorted([*_HOME, *_MODULES, "__version__"])
