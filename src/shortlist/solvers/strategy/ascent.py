@@ -14,9 +14,9 @@ FIRST_SHARE_LEFT = 0.3
 # A few hard examples can hold most of the gap, so the sample must not be small.
 MEASURED_EXAMPLES, MEASURED_EVERY = 1000, 8
 # Support epochs end when the gap on the support is this share of what the first one found,
-SUPPORT_GAP_LEFT = 0.03
+SUPPORT_GAP_LEFT = 0.05
 # or when they have cost so many full epochs.
-SUPPORT_EPOCHS = 4.0
+SUPPORT_EPOCHS = 3.0
 # More epochs than so many times the patience are too many, whatever the rate promises.
 MAX_EPOCHS_OVER_PATIENCE = 3.0
 # Below so many units in the last place of the primal, the gap is rounding.
@@ -38,6 +38,7 @@ def ascend(run: Run, random: np.random.Generator, patience: float = np.inf) -> s
     resolved = run.tol >= RESOLUTION_ULPS * eps
     share_left = FIRST_SHARE_LEFT
     first_epoch, first_look = run.epochs, len(run.history)
+    slows_since = None if problem.loss.sparse_duals else first_epoch
     earliest = run.epochs
     next_look = run.epochs + 1
     while run.epochs < run.max_epochs:
@@ -55,7 +56,7 @@ def ascend(run: Run, random: np.random.Generator, patience: float = np.inf) -> s
                 return "converged" if found.within(run.tol) else "stalled"
             spent = run.epochs - first_epoch
             too_many = spent > MAX_EPOCHS_OVER_PATIENCE * patience
-            if too_many or _epochs_to_go(looks, run.wanted) > patience:
+            if too_many or _epochs_to_go(looks, run.wanted, slows_since) > patience:
                 return "slow"
             if estimate > 0:
                 share_left = min(max(found.gap / estimate, 0.01), 10.0)
@@ -105,17 +106,26 @@ def _polish_support(run: Run, random: np.random.Generator) -> None:
     state.weights = np.ascontiguousarray(by_class.T)
 
 
-def _epochs_to_go(looks: list[Evaluation], wanted: float) -> float:
-    """Epochs to the gap wanted if it goes on shrinking as between the last two looks."""
-    if len(looks) < 2:
+def _epochs_to_go(looks: list[Evaluation], wanted: float, first: float | None) -> float:
+    """Epochs to the gap wanted if it goes on shrinking as between the last two looks.
+
+    If ``first`` is given, as a power of the epochs since then: where SDCA is slow on dense duals
+    it also slows down. Otherwise exponentially. The first looks tell too little.
+    """
+    if len(looks) < 3:
         return 0.0
     before, now = looks[-2:]
     if now.gap <= 0 or now.epoch <= before.epoch:
         return 0.0
     if before.gap <= now.gap:
         return np.inf
-    rate = np.log(before.gap / now.gap) / (now.epoch - before.epoch)
-    return float(np.log(max(now.gap / max(wanted, 1e-300), 1.0)) / rate)
+    decrease = np.log(before.gap / now.gap)
+    missing = np.log(max(now.gap / max(wanted, np.finfo(float).tiny), 1.0))
+    if first is None:
+        return float(missing / decrease * (now.epoch - before.epoch))
+    spent = now.epoch - first
+    power = decrease / np.log(spent / (before.epoch - first))
+    return float(spent * (np.exp(min(missing / power, 50.0)) - 1.0))
 
 
 def _stalled(looks: list[Evaluation], eps: float) -> bool:

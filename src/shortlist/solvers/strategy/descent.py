@@ -29,6 +29,8 @@ PROMISE = 0.8
 BETTER_PROMISE = 0.5
 # Combinations are not tried while the gap is so many times what is wanted.
 MOST_PROMISED = 1e3
+# Steps after which the change of variables is made anew.
+FIRST_STEPS = (8,)
 # Relative rounding of the objective in units of the storage's precision.
 NOISE_ULPS = 2.0
 
@@ -57,11 +59,24 @@ class _Descent:
 
     def go(self, weights: NDArray) -> tuple[str, NDArray | None]:
         run = self.run
-        start = self._evaluate(weights)
-        if self._note(start):
+        point = self._evaluate(weights)
+        if self._note(point):
             return "converged", self.best_for_dual
-        conditioner = condition(run.problem, weights)
-        shape = weights.shape
+        # The curvature at the start says little of that at the solution: look again after some
+        # steps.
+        for most_steps in (*FIRST_STEPS, None):
+            status, point = self._steps(point, most_steps)
+            if status != "steps":
+                break
+        return status, self.best_for_dual
+
+    def _steps(self, start: Point, most: int | None) -> tuple[str, Point]:
+        """Steps of L-BFGS in variables that suit the start; "steps" if ``most`` were taken."""
+        run = self.run
+        conditioner = condition(run.problem, start.place)
+        if conditioner.factors is None:
+            most = None
+        shape = start.place.shape
 
         def objective(place: NDArray) -> Point:
             w = conditioner.backward(place.reshape(shape))
@@ -69,13 +84,18 @@ class _Descent:
             return Point(place, value, conditioner.gradient(gradient).reshape(-1))
 
         noise = NOISE_ULPS * float(np.finfo(self.dtype).eps)
-        for point in lbfgs(objective, self._start(conditioner, start), noise):
+        found = start
+        steps = lbfgs(objective, self._start(conditioner, start), noise)
+        for count, point in enumerate(steps, start=1):
             w, g = self._unconditioned(conditioner, point, shape)
-            if self._note(Point(w, point.value, g)) or self._combine():
-                return "converged", self.best_for_dual
+            found = Point(w, point.value, g)
+            if self._note(found) or self._combine():
+                return "converged", found
             if run.epochs >= run.max_epochs:
-                return "max_epochs", self.best_for_dual
-        return "stalled", self.best_for_dual
+                return "max_epochs", found
+            if count == most:
+                return "steps", found
+        return "stalled", found
 
     def _start(self, conditioner: Conditioner, start: Point) -> Point:
         place = conditioner.forward(start.place).reshape(-1)
