@@ -39,6 +39,7 @@ from shortlist.calibration._bayes import (
 )
 from shortlist.calibration._check import CalibrationCheck, is_topk_calibrated
 from shortlist.calibration._optimum import bayes_optimal_scores, bayes_risk, expected_loss
+from shortlist.calibration._regret import RegretBound, regret_bound
 from shortlist.calibration._table import (
     CalibrationRow,
     CounterexampleSearch,
@@ -51,6 +52,7 @@ __all__ = [
     "CalibrationRow",
     "CounterexampleSearch",
     "OptimalShortlists",
+    "RegretBound",
     "bayes_optimal_scores",
     "bayes_risk",
     "bayes_topk_error",
@@ -60,5 +62,6 @@ __all__ = [
     "is_bayes_optimal",
     "is_topk_calibrated",
     "optimal_shortlists",
+    "regret_bound",
     "worst_topk_error",
 ]

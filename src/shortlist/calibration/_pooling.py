@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from scipy.special import xlogy
 
 from shortlist.calibration import _closed_forms as closed
-from shortlist.calibration._minimise import Optimum
+from shortlist.calibration._minimise import Optimum, rounding_of
 
 Vector = NDArray[np.float64]
 Shortlist = NDArray[np.bool_]
@@ -54,12 +54,12 @@ def truncated_infimum(p: Vector, k: int, shortlist: Shortlist | None = None) -> 
     scores[free] = np.inf
     rest = ~free
     total = q[rest].sum()
-    risk = xlogy(total, total) - xlogy(p[rest], q[rest]).sum()
-    return Optimum(scores, float(max(risk, 0.0)), "closed form")
+    risk = float(max(xlogy(total, total) - xlogy(p[rest], q[rest]).sum(), 0.0))
+    return Optimum(scores, risk, "closed form", rounding_of(risk))
 
 
 def logistic_infimum(p: Vector, shortlist: Shortlist | None = None) -> Optimum:
     """The one-vs-all logistic loss with this shortlist on top."""
     q = p if shortlist is None else pooled(p, shortlist, ~shortlist)
-    risk = -(xlogy(p, q) + xlogy(1.0 - p, 1.0 - q)).sum()
-    return Optimum(closed.ova_logistic(q), float(risk), "closed form")
+    risk = -float((xlogy(p, q) + xlogy(1.0 - p, 1.0 - q)).sum())
+    return Optimum(closed.ova_logistic(q), risk, "closed form", rounding_of(risk))
