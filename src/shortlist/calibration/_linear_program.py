@@ -109,9 +109,7 @@ def _(spec: AlphaHinge, program: _Program, p: Vector) -> None:
         program.at_most(mean | {value: -1.0}, 0.0)
 
 
-def _add_excesses(
-    program: _Program, y: int, n_classes: int, level: int, cost: float
-) -> list[int]:
+def _add_excesses(program: _Program, y: int, n_classes: int, level: int, cost: float) -> list[int]:
     """Variables x_j >= 1 + g_j - g_y - level for j != y, each at this cost."""
     excesses = []
     for j in range(n_classes):

@@ -21,8 +21,8 @@ Objective = Callable[[Vector], tuple[float, Vector]]
 #: What rounding leaves uncertain of a risk, relative to 1 + risk. Two unrelated minimisers
 #: differed by at most 8e-16 on 600 random problems.
 ROUNDING = 4e-15
-#: The largest gradient accepted at an optimum of a loss with curvature 1. At curvature 1/gamma
-#: the same error of the risk, about half its square, leaves a gradient 1/sqrt(gamma) times as large.
+#: The largest gradient accepted at an optimum of a loss with curvature 1: the risk is off by about
+#: half its square. At curvature 1/gamma a gradient 1/sqrt(gamma) times as large is as good.
 _GRADIENT_TOLERANCE = 1e-7
 #: L-BFGS-B alone does nearly always; now and then its line search gives up at a kink of the
 #: second derivative, where the other method, or a fresh start from the same point, goes on.

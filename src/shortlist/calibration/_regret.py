@@ -267,7 +267,7 @@ def _structured(exchange: _Exchange, epsilon: float) -> Iterator[Vector]:
 
 
 def _spread(group: Mask, mass: float) -> Vector:
-    return group * (mass / max(int(group.sum()), 1))
+    return np.where(group, mass / max(int(group.sum()), 1), 0.0)
 
 
 def _random(
@@ -278,8 +278,7 @@ def _random(
     missed, listed = one[exchange.missed], one[exchange.listed]
     others = one[exchange.shared | exchange.rest]
     corners = [
-        (1.0 + epsilon) / 2.0 * a + (1.0 - epsilon) / 2.0 * b
-        for a, b in product(missed, listed)
+        (1.0 + epsilon) / 2.0 * a + (1.0 - epsilon) / 2.0 * b for a, b in product(missed, listed)
     ] + [epsilon * a + (1.0 - epsilon) * c for a, c in product(missed, others)]
     for concentration in np.resize([0.2, 1.0, 5.0], count):
         yield random.dirichlet(np.full(len(corners), concentration)) @ np.array(corners)
