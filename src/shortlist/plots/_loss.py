@@ -102,7 +102,8 @@ class LossDisplay:
         scores = origin + t[:, None] * step
         labels = np.full(n_points, y)
         values = {
-            name: np.asarray(loss.value(scores, labels)) for name, loss in named_losses(losses).items()
+            name: np.asarray(loss.value(scores, labels))
+            for name, loss in named_losses(losses).items()
         }
         errors = {k: _topk_error(scores, y, k) for k in error_ks}
         return cls(t, values, errors=errors, xlabel=xlabel or "t").plot(ax, **line_options)

@@ -130,8 +130,10 @@ class RegretBoundDisplay:
         self.ax_, self.figure_ = axes_for(f"{type(self).__name__}.plot", ax)
         self.lines_ = []
         for number, (name, values) in enumerate(self.values.items()):
-            options: dict[str, Any] = {"label": name, "marker": "o", "markersize": 3}
-            options |= line_style(number)
+            # Thinner and thinner, so that a curve shows beneath another that coincides with it.
+            width = max(3.0 - 0.3 * number, 1.2)
+            options: dict[str, Any] = {"label": name, "linewidth": width, "marker": "o"}
+            options |= {"markersize": width + 1.0} | line_style(number)
             self.lines_ += self.ax_.plot(self.x, values, **(options | line_options))
         style_curves(self.ax_)
         if self.log_x:
