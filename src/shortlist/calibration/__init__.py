@@ -18,14 +18,15 @@ The answers, with m classes. The page "Calibration" of the documentation has the
 
 - **Top-k hinge: not calibrated** for k <= m - 2, alpha or beta: near the uniform distribution
   constant scores are optimal. At k = m - 1 alpha is calibrated, and beta is not if m > 2.
-- **Smooth top-k hinge and top-k entropy, alpha and beta: calibrated** at every k < m. The excess risk
-  of wrong scores is at least a constant times the square of their excess error, whatever p.
+- **Smooth top-k hinge and top-k entropy, alpha and beta: calibrated** at every k < m. The excess
+  risk of wrong scores is at least a constant times the square of their excess error, whatever p.
 - **Shortlists of another length r.** Those four are calibrated for r > k too. For r < k the beta
   losses are; the alpha losses are where more than k labels have positive probability, and fail
   elsewhere: at p = (.6, .4, 0, 0) with k = 2 and r = 1.
 - **Truncated top-k entropy: calibrated** for r >= k. For r = k - 1 it is only where more than k
   labels have positive probability; for shorter lists it is not.
-- **One-vs-all**: the logistic loss and the smooth hinge are calibrated for every k, the hinge is not.
+- **One-vs-all**: the logistic loss and the smooth hinge are calibrated for every k, the hinge is
+  not.
 """
 
 from shortlist.calibration._bayes import (

@@ -8,8 +8,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from shortlist import losses as all_losses
-from shortlist.calibration import regret_bound
 from shortlist.plots._loss import named_losses
 from shortlist.plots._style import axes_for, line_style, style_curves
 
@@ -82,6 +80,8 @@ class RegretBoundDisplay:
         epsilons : the excess errors
         n_classes, k, search_options : as in `shortlist.calibration.regret_bound`
         """
+        from shortlist.calibration import regret_bound
+
         x = np.asarray(epsilons, dtype=np.float64)
         values = {
             name: [
@@ -109,12 +109,15 @@ class RegretBoundDisplay:
         The vertical axis is relative to epsilon squared, to which the bounds of smooth losses are
         roughly proportional.
         """
+        from shortlist.calibration import regret_bound
+        from shortlist.losses import get
+
         x = np.asarray(smoothings, dtype=np.float64)
         values = {}
         for k in ks:
             bounds = [
                 regret_bound(
-                    all_losses.get("smooth_hinge", k=k, variant=variant, smoothing=float(gamma)),
+                    get("smooth_hinge", k=k, variant=variant, smoothing=float(gamma)),
                     epsilon,
                     n_classes=n_classes,
                     **search_options,

@@ -7,8 +7,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from shortlist import losses
-from shortlist.calibration import is_topk_calibrated
 from shortlist.plots._style import PALETTE, axes_for
 
 #: The corners of the triangle: where the first, second and third class are certain.
@@ -66,7 +64,8 @@ class CalibrationSimplexDisplay:
         Renaming the classes changes nothing, so that a sixth of them is computed. The other
         parameters are those of ``plot``.
         """
-        loss = losses.get(loss) if isinstance(loss, str) else loss
+        from shortlist.calibration import is_topk_calibrated
+
         triangles = _small_triangles(n_steps)
         centres = np.sort(triangles.mean(axis=1), axis=1)[:, ::-1]
         # Beside a tie two shortlists differ, however little; on it they do not.
