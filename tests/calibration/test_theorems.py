@@ -211,6 +211,16 @@ class TestPlainHinges:
         assert printed == pytest.approx(printed_alpha_infimum(probabilities, k), abs=1e-9)
         assert is_topk_calibrated(losses.get("hinge", k=k, variant="alpha"), probabilities)
 
+    @pytest.mark.parametrize("m", [3, 4])
+    def test_beta_at_the_largest_k_fails_for_every_length(self, m):
+        loss = losses.get("hinge", k=m - 1, variant="beta")
+        for size in range(1, m):
+            assert find_counterexample(loss, size, n_classes=m, n_trials=60).found
+        # The two likeliest of three labels tie.
+        check = is_topk_calibrated(losses.get("hinge", k=2, variant="beta"), [0.45, 0.35, 0.2], 1)
+        assert not check
+        np.testing.assert_allclose(check.witness, [1 / 3, 1 / 3, -2 / 3], atol=1e-9)
+
     def test_the_three_classes_of_the_page(self):
         p = np.array([0.42, 0.3, 0.28])
         assert not is_topk_calibrated(losses.get("hinge", k=2, variant="beta"), p)

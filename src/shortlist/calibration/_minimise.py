@@ -54,11 +54,15 @@ def rounding_of(risk: float) -> float:
 
 def risk_and_gradient(loss: Loss, scores: Vector, p: Vector) -> tuple[float, Vector]:
     """The expected loss at scores, and its gradient."""
-    n_classes = len(p)
-    values, gradients = loss.value_and_gradient(
-        np.tile(scores, (n_classes, 1)), np.arange(n_classes)
-    )
-    return float(p @ values), p @ gradients
+    risks, gradients = _risks_and_gradients(loss, scores[None, :], p)
+    return float(risks[0]), gradients[0]
+
+
+def _risks_and_gradients(loss: Loss, rows: Vector, p: Vector) -> tuple[Vector, Vector]:
+    """The expected losses at each row of scores, and their gradients."""
+    n, m = rows.shape
+    values, gradients = loss.value_and_gradient(np.repeat(rows, m, axis=0), np.arange(n * m) % m)
+    return values.reshape(n, m) @ p, p @ gradients.reshape(n, m, m)
 
 
 def minimise(
@@ -77,7 +81,7 @@ def minimise(
     if shortlist is not None:
         scores = with_exact_ties(scores, shortlist & ~away, ~shortlist & ~away)
     risk, _ = risk_and_gradient(loss, scores, p)
-    accuracy = rounding_of(risk) + _remaining_decrease(_objective(loss, p, cone), z, cone, loss)
+    accuracy = rounding_of(risk) + _remaining_decrease(loss, p, cone, z)
     return Optimum(np.where(away, -np.inf, scores), risk, "convex minimisation", accuracy)
 
 
@@ -145,19 +149,21 @@ def _width(loss: Loss) -> float:
     return min(loss.smoothing, 1.0) if loss.smoothing > 0 else 1.0
 
 
-def _remaining_decrease(objective: Objective, z: Vector, cone: _Cone, loss: Loss) -> float:
+def _remaining_decrease(loss: Loss, p: Vector, cone: _Cone, z: Vector) -> float:
     """By how much Newton's method would still lower the risk, from differences of gradients."""
-    gradient = objective(z)[1]
-    free = (z > cone.lower) | (gradient < 0)
-    if not gradient[free].any():
-        return 0.0
     step = 1e-4 * _width(loss)
-    moves = step * np.eye(len(z))[free]
-    changes = np.array([objective(z + m)[1] - objective(z - m)[1] for m in moves])[:, free]
+    moves = np.concatenate([np.zeros((1, len(z))), step * np.eye(len(z)), -step * np.eye(len(z))])
+    scores = (z + moves) @ cone.matrix.T + cone.offset
+    slopes = _risks_and_gradients(loss, scores, p)[1] @ cone.matrix
+    gradient, ahead, behind = np.split(slopes, [1, 1 + len(z)])
+    free = (z > cone.lower) | (gradient[0] < 0)
+    if not gradient[0, free].any():
+        return 0.0
+    changes = (ahead - behind)[free][:, free]
     curvatures, directions = np.linalg.eigh((changes + changes.T) / (4.0 * step))
     # Flat directions have no gradient but for noise: adding a constant to all scores is one.
     steep = curvatures > 1e-9 * curvatures[-1]
-    along = (directions.T @ gradient[free])[steep]
+    along = (directions.T @ gradient[0, free])[steep]
     return float((along**2 / curvatures[steep]).sum() / 2.0)
 
 
