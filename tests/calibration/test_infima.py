@@ -199,3 +199,59 @@ class TestNumericalMinimum:
             wrong = [s for s in shortlists(4, k) if 1 - p[s].sum() > error + 1e-9]
             least = min(infimum(loss, p, s).risk for s in wrong)
             assert is_topk_calibrated(loss, p, k).wrong_risk == pytest.approx(least, abs=1e-10)
+
+
+class TestZeroProbabilities:
+    P = np.array([0.5, 0.3, 0.2, 0.0, 0.0])
+
+    @pytest.mark.parametrize("loss", TOP_K_LOSSES, ids=describe)
+    def test_infima_are_limits_of_those_at_positive_probabilities(self, loss):
+        # The infimum is a concave function of p on the simplex, and continuous.
+        nearly = (1 - 1e-9) * self.P + 1e-9 / 5
+        for shortlist in [None, *shortlists(5, 2)]:
+            there, near = (infimum(loss, p, shortlist).risk for p in (self.P, nearly))
+            assert there == pytest.approx(near, abs=1e-6)
+
+    @pytest.mark.parametrize("k", [1, 2, 3, 4])
+    def test_softmax_by_pooling(self, k):
+        for shortlist in shortlists(5, k):
+            softmax = infimum(losses.get("softmax"), self.P, shortlist)
+            pooled = truncated_infimum(self.P, 1, shortlist)
+            assert softmax.risk == pytest.approx(pooled.risk, abs=1e-13)
+
+    def test_scores_that_approach_the_infimum(self):
+        for variant, risk in (("alpha", 0.0), ("beta", None)):
+            loss = losses.get("entropy", k=3, variant=variant)
+            scores = bayes_optimal_scores(loss, self.P)
+            assert np.isneginf(scores[3:]).all()
+            assert np.isfinite(scores[:3]).all()
+            low = np.where(np.isinf(scores), -200.0, scores)
+            assert expected_loss(loss, low, self.P) == pytest.approx(bayes_risk(loss, self.P))
+            if risk is not None:
+                assert bayes_risk(loss, self.P) == pytest.approx(risk, abs=1e-14)
+
+
+@pytest.mark.parametrize("smoothing", [0.2, 1.0, 3.0])
+@pytest.mark.parametrize("p", [RANDOM_P[1], np.array([0.5, 0.5, 0.0]), RANDOM_P[4]], ids=str)
+def test_one_vs_all_smooth_hinge_by_its_level(p, smoothing):
+    loss = losses.get("ova_smooth_hinge", smoothing=smoothing)
+    for k in range(1, len(p)):
+        for shortlist in shortlists(len(p), k):
+            by_level = infimum(loss, p, shortlist)
+            assert by_level.risk == pytest.approx(minimise(loss, p, shortlist).risk, abs=1e-11)
+            assert by_level.scores[shortlist].min() >= by_level.scores[~shortlist].max()
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_hard_problems_are_solved_to_rounding(seed):
+    """Probabilities from 1e-10 to 1 and any smoothing: the error estimate stays small."""
+    rng = np.random.default_rng(seed)
+    for _ in range(12):
+        m = int(rng.integers(2, 8))
+        k = int(rng.integers(1, m))
+        name, variant = str(rng.choice(["smooth_hinge", "entropy"])), rng.choice(["alpha", "beta"])
+        loss = losses.get(name, k=k, variant=str(variant), smoothing=10 ** rng.uniform(-7, 4))
+        p = rng.dirichlet(np.ones(m)) * 10 ** rng.uniform(-10, 0, m)
+        p /= p.sum()
+        for shortlist in (None, np.arange(m) < k):
+            assert infimum(loss, p, shortlist).accuracy < 1e-7

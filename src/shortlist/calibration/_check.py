@@ -33,7 +33,7 @@ class CalibrationCheck:
     risk : the infimum of the expected loss
     wrong_risk : its infimum over wrong scores, those that allow a shortlist which is not Bayes
         optimal; infinite if there are none
-    accuracy : how much of the difference of the two may be numerical error
+    accuracy : an estimate of how much of the difference of the two is numerical error
     scores : where the infimum is attained, or approached (entries may be infinite)
     witness : the same for the infimum over wrong scores; None if there are none
     bayes_error : the smallest possible top-k error

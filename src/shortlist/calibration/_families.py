@@ -14,7 +14,11 @@ from numpy.typing import NDArray
 from shortlist.calibration import _closed_forms as closed
 from shortlist.calibration._linear_program import hinge_infimum
 from shortlist.calibration._minimise import Optimum, minimise
-from shortlist.calibration._pooling import logistic_infimum, truncated_infimum
+from shortlist.calibration._pooling import (
+    logistic_infimum,
+    smooth_ova_hinge_infimum,
+    truncated_infimum,
+)
 from shortlist.losses import Loss
 from shortlist.losses.entropy import Softmax, TopKEntropy
 from shortlist.losses.hinge import AlphaHinge, BetaHinge
@@ -42,9 +46,14 @@ def _infimum(spec: Any, loss: Loss, p: Vector, shortlist: Mask | None) -> Optimu
 
 @_infimum.register(AlphaHinge)
 @_infimum.register(BetaHinge)
-@_infimum.register(OVAHinge)
 def _(spec: Any, loss: Loss, p: Vector, shortlist: Mask | None) -> Optimum:
     solve = minimise if loss.smooth else hinge_infimum
+    return solve(loss, p, shortlist)
+
+
+@_infimum.register(OVAHinge)
+def _(spec: OVAHinge, loss: Loss, p: Vector, shortlist: Mask | None) -> Optimum:
+    solve = smooth_ova_hinge_infimum if loss.smooth else hinge_infimum
     return solve(loss, p, shortlist)
 
 

@@ -21,8 +21,10 @@ Objective = Callable[[Vector], tuple[float, Vector]]
 #: What rounding leaves uncertain of a risk, relative to 1 + risk. Two unrelated minimisers
 #: differed by at most 8e-16 on 600 random problems.
 ROUNDING = 4e-15
-#: The largest gradient accepted at an optimum of a loss with curvature 1: the risk is off by about
-#: half its square. At curvature 1/gamma a gradient 1/sqrt(gamma) times as large is as good.
+#: The gradient aimed at, and the largest accepted, at an optimum of a loss with curvature 1, where
+#: the risk is off by about half its square. At curvature 1/gamma a gradient 1/sqrt(gamma) times as
+#: large is as good.
+_GRADIENT_GOAL = 1e-10
 _GRADIENT_TOLERANCE = 1e-7
 #: L-BFGS-B alone does nearly always; now and then its line search gives up at a kink of the
 #: second derivative, where the other method, or a fresh start from the same point, goes on.
@@ -30,7 +32,11 @@ _METHODS = {
     "L-BFGS-B": {"ftol": 0.0, "gtol": 1e-13, "maxiter": 2_000, "maxfun": 5_000, "maxcor": 30},
     "SLSQP": {"ftol": 1e-16, "maxiter": 1_000},
 }
+_RESTARTS_FOR_THE_GOAL = 2
 _MOST_RESTARTS = 10
+_POLISHING_STEPS = 3
+#: A variable this close to its bound that should be smaller is put there.
+_NEAR_A_BOUND = 1e-9
 #: Less smoothed losses are minimised from the optimum of a loss this many times smoother.
 _LEAST_SMOOTHING_FROM_ZERO = 0.03
 _SMOOTHING_STEP = 10.0
@@ -76,12 +82,12 @@ def minimise(
         raise ValueError(f"no way to minimise {loss.name}: it is not both convex and smooth")
     away = np.zeros(len(p), dtype=bool) if out_of_reach is None else out_of_reach
     cone = _Cone(len(p), shortlist, away)
-    z = _minimiser(loss, p, cone)
+    z, remaining = _polished(loss, p, cone, _minimiser(loss, p, cone))
     scores = centred(loss, cone.scores(z), ~away)
     if shortlist is not None:
         scores = with_exact_ties(scores, shortlist & ~away, ~shortlist & ~away)
     risk, _ = risk_and_gradient(loss, scores, p)
-    accuracy = rounding_of(risk) + _remaining_decrease(loss, p, cone, z)
+    accuracy = rounding_of(risk) + remaining
     return Optimum(np.where(away, -np.inf, scores), risk, "convex minimisation", accuracy)
 
 
@@ -125,16 +131,21 @@ def _minimiser(loss: Loss, p: Vector, cone: _Cone) -> Vector:
         z = np.zeros(len(cone.lower))
     objective = _objective(loss, p, cone)
     bounds = Bounds(cone.lower, np.full(len(z), np.inf))
-    enough = _GRADIENT_TOLERANCE / np.sqrt(_width(loss))
-    for _ in range(_MOST_RESTARTS):
+    scale = 1.0 / np.sqrt(_width(loss))
+    smallest, best = np.inf, z
+    for restart in range(_MOST_RESTARTS):
         for method, options in _METHODS.items():
             z = minimize(objective, z, jac=True, method=method, bounds=bounds, options=options).x
             # The optimisers' own verdict is no use: near the optimum line searches end on rounding.
-            residual = np.abs(cone.residual(z, objective(z)[1])).max()
-            if residual <= enough:
-                return z
+            residual = float(np.abs(cone.residual(z, objective(z)[1])).max())
+            if residual < smallest:
+                smallest, best = residual, z
+            if smallest <= _GRADIENT_GOAL * scale:
+                return best
+        if restart + 1 >= _RESTARTS_FOR_THE_GOAL and smallest <= _GRADIENT_TOLERANCE * scale:
+            return best
     raise RuntimeError(
-        f"minimising the expected {loss.name} stopped at a gradient of {residual:.1e} "
+        f"minimising the expected {loss.name} stopped at a gradient of {smallest:.1e} "
         f"(p between {p.min():.1e} and {p.max():.1e})"
     )
 
@@ -149,22 +160,45 @@ def _width(loss: Loss) -> float:
     return min(loss.smoothing, 1.0) if loss.smoothing > 0 else 1.0
 
 
-def _remaining_decrease(loss: Loss, p: Vector, cone: _Cone, z: Vector) -> float:
-    """By how much Newton's method would still lower the risk, from differences of gradients."""
-    step = 1e-4 * _width(loss)
-    moves = np.concatenate([np.zeros((1, len(z))), step * np.eye(len(z)), -step * np.eye(len(z))])
-    scores = (z + moves) @ cone.matrix.T + cone.offset
-    slopes = _risks_and_gradients(loss, scores, p)[1] @ cone.matrix
-    gradient, ahead, behind = np.split(slopes, [1, 1 + len(z)])
-    free = (z > cone.lower) | (gradient[0] < 0)
-    if not gradient[0, free].any():
-        return 0.0
-    changes = (ahead - behind)[free][:, free]
-    curvatures, directions = np.linalg.eigh((changes + changes.T) / (4.0 * step))
+def _polished(loss: Loss, p: Vector, cone: _Cone, z: Vector) -> tuple[Vector, float]:
+    """z after Newton steps, as long as they help, and by how much one more would lower the risk."""
+    objective = _objective(loss, p, cone)
+    z = np.where((z - cone.lower < _NEAR_A_BOUND) & (objective(z)[1] > 0), cone.lower, z)
+    gradient = objective(z)[1]
+    step, decrease = _newton_step(loss, p, cone, z, gradient)
+    for _ in range(_POLISHING_STEPS):
+        if decrease <= ROUNDING:
+            break
+        moved = np.maximum(z + step, cone.lower)
+        slope = objective(moved)[1]
+        if np.abs(cone.residual(moved, slope)).max() >= np.abs(cone.residual(z, gradient)).max():
+            break
+        z, gradient = moved, slope
+        step, decrease = _newton_step(loss, p, cone, z, gradient)
+    return z, decrease
+
+
+def _newton_step(
+    loss: Loss, p: Vector, cone: _Cone, z: Vector, gradient: Vector
+) -> tuple[Vector, float]:
+    """Newton's step from differences of gradients, and the decrease of the risk it promises."""
+    free = (z > cone.lower) | (gradient < 0)
+    step = np.zeros(len(z))
+    if not gradient[free].any():
+        return step, 0.0
+    width = 1e-4 * _width(loss)
+    moves = width * np.eye(len(z))[free]
+    rows = np.concatenate([z + moves, z - moves]) @ cone.matrix.T + cone.offset
+    slopes = _risks_and_gradients(loss, rows, p)[1] @ cone.matrix
+    ahead, behind = np.split(slopes[:, free], 2)
+    changes = (ahead - behind) / (2.0 * width)
+    curvatures, directions = np.linalg.eigh((changes + changes.T) / 2.0)
+    along = directions.T @ gradient[free]
     # Flat directions have no gradient but for noise: adding a constant to all scores is one.
     steep = curvatures > 1e-9 * curvatures[-1]
-    along = (directions.T @ gradient[0, free])[steep]
-    return float((along**2 / curvatures[steep]).sum() / 2.0)
+    lengths = np.where(steep, -along / np.where(steep, curvatures, 1.0), 0.0)
+    step[free] = directions @ lengths
+    return step, -float(along @ lengths) / 2.0
 
 
 def centred(loss: Loss, scores: Vector, within: Mask | None = None) -> Vector:

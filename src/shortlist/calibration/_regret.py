@@ -56,7 +56,7 @@ class RegretBound:
         the infimum psi(epsilon) is not larger
     proved : no p and no scores have a smaller one, by theorem; 0 where nothing is proved.
         psi(epsilon) lies between `proved` and `value`
-    accuracy : the numerical error of `value` as the excess risk at `p`
+    accuracy : an estimate of the numerical error of `value` as the excess risk at `p`
     p : the distribution
     scores : scores with a top-k error of epsilon or more beyond the Bayes error at `p`, ties
         broken in the worst way; entries may be infinite
