@@ -70,11 +70,11 @@ def test_the_others_do_not(name):
 
 @pytest.mark.parametrize("name", list(ENTRIES))
 def test_calibration_cells(name):
-    """Numbered as the paper's long version counts its propositions."""
+    """The verdicts of docs/calibration.md, propositions as the paper's long version counts."""
     expected = {
-        "hinge": ("no at k = 1", "3"),
-        "smooth_hinge": ("open", None),
-        "entropy": ("yes at k = 1", "4"),
+        "hinge": ("no for k <= m - 2", "3"),
+        "smooth_hinge": ("yes (theorem)", None),
+        "entropy": ("yes (theorem", "4"),
         "truncated_entropy": ("yes", "10"),
         "ova_hinge": ("no", "1"),
         "ova_smooth_hinge": ("yes", "5"),
@@ -83,7 +83,7 @@ def test_calibration_cells(name):
     verdict, proposition = expected[name]
     cell = _row(name)["top-k calibrated"]
     assert cell.startswith(verdict)
-    assert (f"(Prop. {proposition})" in cell) == (proposition is not None)
+    assert (f"Prop. {proposition})" in cell) == (proposition is not None)
 
 
 @pytest.mark.parametrize("name", list(ENTRIES))

@@ -1,33 +1,32 @@
-"""Bayes-optimal top-k error, and which losses lead to it.
+"""Bayes-optimal top-k error, which losses lead to it, and how surely.
 
-A loss is top-k calibrated when minimising its expected value at every point, with unlimited data
-and unlimited functions, leads to the smallest possible top-k error. This package computes both
-sides at a given distribution p of the label: the Bayes-optimal top-k error (`bayes_topk_error`),
-the minimiser of a loss (`bayes_optimal_scores`), and whether every minimiser has a Bayes-optimal
-shortlist (`is_topk_calibrated`). `calibration_table` redoes the paper's column of yes and no.
+A loss is top-k calibrated when driving its expected value to the infimum at every point, with
+unlimited data and unlimited functions, leads to the smallest possible top-k error. At a given
+distribution p of the label this package computes
 
-What the paper proves, the check confirms. What the paper leaves open for k > 1, it decides:
+- the Bayes-optimal top-k error (`bayes_topk_error`) and the shortlists that attain it,
+- the minimiser of a loss (`bayes_optimal_scores`) and its infimum (`bayes_risk`),
+- whether scores with a wrong shortlist stay away from that infimum (`is_topk_calibrated`),
 
-- **Top-k hinge, alpha and beta: not calibrated** for 1 <= k <= m - 2. Near the uniform
-  distribution constant scores are optimal. With four classes, p = (.3, .3, .2, .2) and k = 2 the
-  expected loss of constant scores is 1 and no scores do better, because 0 is a subgradient there:
-  take x^y_j = M_yj / p_y with M symmetric, zero on the diagonal, M_12 = .15, M_34 = .05 and .075
-  elsewhere; the entries of x^y lie within [0, 1/2] and sum to 1, and the columns of M sum to p.
-  At k = m - 1, alpha is calibrated (it becomes max(0, 1 - m/k f_y) on scores that sum to zero)
-  and beta, with three classes or more, is not: p = (.42, .3, .28) is a counterexample.
-- **Smooth top-k hinge and top-k entropy, alpha and beta: calibrated** for every k. No search has
-  found a counterexample, and none exists. Suppose scores g minimise the expected loss R but a
-  shortlist of theirs holds j and not i although p_i > p_j. So g_j >= g_i, and at least k classes
-  other than i score g_i or more; write s_i for the sum of the gradient of L(i, .) over the wrong
-  labels, positive for that reason in all four losses. If g_i = g_j, exchanging i and j leaves
-  every other loss as it is, and symmetry gives dR/dg_i - dR/dg_j = (p_j - p_i) (s_i + x_j) with
-  x_j = dL(i, g)/dg_j >= 0: not zero, so g is no minimiser. If g_i < g_j, exchanging the two
-  scores lowers R by (p_i - p_j) (L(i, g) - L(j, g)), positive since s_i is. The argument needs a
-  derivative, which is what the hinges lack.
-- Beyond its own k: the smooth beta hinge and both entropies rank all classes by probability, so
-  they are top-s calibrated for every s. The smooth alpha hinge is for s >= k; for s < k it fails
-  where labels have probability zero, as at p = (.6, .4, 0, 0) with k = 2 and s = 1. The truncated
-  top-k entropy is for s >= k - 1, one more than the paper claims, and fails below.
+and over all p
+
+- counterexamples (`find_counterexample`) and the paper's column of yes and no
+  (`calibration_table`),
+- the least excess risk that an excess of top-k error goes with (`regret_bound`).
+
+The answers, with m classes. The page "Calibration" of the documentation has the proofs.
+
+- **Top-k hinge: not calibrated** for k <= m - 2, alpha or beta: near the uniform distribution
+  constant scores are optimal. At k = m - 1 alpha is calibrated, and beta is not if m > 2.
+- **Smooth top-k hinge and top-k entropy, alpha and beta: calibrated** at every k < m. The excess
+  risk of wrong scores is at least a constant times the square of their excess error, whatever p.
+- **Shortlists of another length r.** Those four are calibrated for r > k too. For r < k the beta
+  losses are; the alpha losses are where more than k labels have positive probability, and fail
+  elsewhere: at p = (.6, .4, 0, 0) with k = 2 and r = 1.
+- **Truncated top-k entropy: calibrated** for r >= k. For r = k - 1 it is only where more than k
+  labels have positive probability; for shorter lists it is not.
+- **One-vs-all**: the logistic loss and the smooth hinge are calibrated for every k, the hinge is
+  not.
 """
 
 from shortlist.calibration._bayes import (
@@ -39,6 +38,7 @@ from shortlist.calibration._bayes import (
 )
 from shortlist.calibration._check import CalibrationCheck, is_topk_calibrated
 from shortlist.calibration._optimum import bayes_optimal_scores, bayes_risk, expected_loss
+from shortlist.calibration._regret import RegretBound, regret_bound
 from shortlist.calibration._table import (
     CalibrationRow,
     CounterexampleSearch,
@@ -51,6 +51,7 @@ __all__ = [
     "CalibrationRow",
     "CounterexampleSearch",
     "OptimalShortlists",
+    "RegretBound",
     "bayes_optimal_scores",
     "bayes_risk",
     "bayes_topk_error",
@@ -60,5 +61,6 @@ __all__ = [
     "is_bayes_optimal",
     "is_topk_calibrated",
     "optimal_shortlists",
+    "regret_bound",
     "worst_topk_error",
 ]

@@ -1,4 +1,4 @@
-"""Whether every minimiser of a loss at p has a Bayes-optimal shortlist."""
+"""Whether the infimum of a loss at p is out of reach of scores with a wrong shortlist."""
 
 from __future__ import annotations
 
@@ -9,15 +9,13 @@ from numpy.typing import ArrayLike, NDArray
 
 from shortlist.calibration._bayes import (
     bayes_topk_error,
-    check_distribution,
     check_shortlist_size,
     optimal_shortlists,
     worst_topk_error,
 )
 from shortlist.calibration._closed_forms import likeliest_labels
-from shortlist.calibration._minimise import Optimum, minimise
-from shortlist.calibration._optimum import as_loss, is_truncated_entropy, require_full_support
-from shortlist.calibration._pooling import logistic_infimum, truncated_infimum
+from shortlist.calibration._families import infimum
+from shortlist.calibration._optimum import checked
 from shortlist.losses import Loss
 
 Vector = NDArray[np.float64]
@@ -30,14 +28,14 @@ class CalibrationCheck:
 
     Attributes
     ----------
-    calibrated : whether every minimiser at `p` has a Bayes-optimal shortlist of `k` labels
+    calibrated : whether wrong scores stay away from the infimum of the expected loss
     p, k : what was asked
     risk : the infimum of the expected loss
-    wrong_risk : its infimum over scores that allow a shortlist which is not Bayes optimal;
-        infinite if every shortlist is
-    scores : a minimiser (entries may be infinite)
-    witness : scores with a suboptimal shortlist and expected loss `wrong_risk`. If the loss is
-        not calibrated at `p` they are a minimiser; None if every shortlist is optimal
+    wrong_risk : its infimum over wrong scores, those that allow a shortlist which is not Bayes
+        optimal; infinite if there are none
+    accuracy : an estimate of how much of the difference of the two is numerical error
+    scores : where the infimum is attained, or approached (entries may be infinite)
+    witness : the same for the infimum over wrong scores; None if there are none
     bayes_error : the smallest possible top-k error
     witness_error : the top-k error of the witness, ties broken in the worst way
     method : "linear program", "convex minimisation" or "closed form"
@@ -48,6 +46,7 @@ class CalibrationCheck:
     k: int
     risk: float
     wrong_risk: float
+    accuracy: float
     scores: Vector
     witness: Vector | None
     bayes_error: float
@@ -59,7 +58,7 @@ class CalibrationCheck:
 
     @property
     def gap(self) -> float:
-        """How much expected loss separates wrong shortlists from the minimum; 0 is a failure."""
+        """How much expected loss separates wrong scores from the infimum; 0 is a failure."""
         return self.wrong_risk - self.risk
 
     @property
@@ -69,65 +68,59 @@ class CalibrationCheck:
 
 
 def is_topk_calibrated(
-    loss: Loss | str, p: ArrayLike, k: int | None = None, *, tol: float = 1e-10
+    loss: Loss | str, p: ArrayLike, k: int | None = None, *, tol: float | None = None
 ) -> CalibrationCheck:
-    """Whether every minimiser of the expected loss at p has a Bayes-optimal shortlist of k labels.
+    """Whether no wrong scores come close to the infimum of the expected loss at p.
 
-    Scores are wrong if some way of breaking their ties yields a suboptimal shortlist S, that is,
-    if they lie in the cone "S on top". The check minimises the expected loss once over all
-    scores and once over the wrong ones; the loss is calibrated at p if the second minimum is
-    larger (by more than `tol`). That settles all minimisers at once, unique or not, and also
-    minima at infinity, where it asks that no sequence of wrong scores approaches the infimum.
+    Scores are wrong if some way of breaking their ties yields a shortlist of k labels that is
+    not Bayes optimal. The loss is top-k calibrated at p if the infimum of its expectation over
+    the wrong scores is larger than that over all scores. So a minimiser with a wrong shortlist
+    is a failure, and so are wrong scores that run off to infinity while their expected loss
+    approaches the infimum.
 
-    One or two cones stand for all suboptimal shortlists: exchanging the scores of a likelier
-    label left out and a less likely one listed never raises the expected loss (all losses here
-    treat labels alike, and cost less for a label with a larger score), so the best wrong scores
-    list the labels of an optimal shortlist but for one exchange across the cut.
+    Scores are wrong if they lie in the cone "S on top" of a suboptimal shortlist S. One or two
+    cones stand for all: exchanging the scores of a likelier label left out and a less likely
+    one listed never raises the expected loss (all losses here treat labels alike, and cost less
+    for a label with a larger score), so the best wrong scores list the labels of an optimal
+    shortlist but for one exchange across the cut.
 
     Parameters
     ----------
     loss : a loss of `shortlist.losses`, or its name
-    p : array of shape (n_classes,), the probability of each label
+    p : array of shape (n_classes,), the probability of each label; ties and zeros are allowed
     k : the length of the shortlist, the loss's own k by default
-    tol : gaps up to this count as zero. Where the k-th and the next probability differ by d, a
-        calibrated smooth loss has a gap of the order of d^2: p with d below 1e-4 or so are too
-        close to a tie to be judged.
+    tol : gaps up to this count as zero. By default what the two minimisations leave uncertain:
+        some 1e-14 times the size of the risk for smooth losses, 1e-8 for the linear programs.
+        Where the k-th and the next probability differ by d, a calibrated smooth loss has a gap
+        of the order of d^2 (times the smoothing, if that is small): a failure at p with d below
+        1e-6 or so is no counterexample but a tie that double precision cannot tell.
 
     Returns
     -------
     CalibrationCheck
         True or false in a condition, with the evidence.
     """
-    loss = as_loss(loss)
-    vector = check_distribution(p)
-    loss.check_classes(len(vector))
+    loss, vector = checked(loss, p)
     k = check_shortlist_size(loss.k if k is None else k, len(vector))
-    best = _optimum(loss, vector, None)
-    rivals = [_optimum(loss, vector, s) for s in nearest_wrong_shortlists(vector, k)]
+    best = infimum(loss, vector)
+    rivals = [infimum(loss, vector, s) for s in nearest_wrong_shortlists(vector, k)]
     rival = min(rivals, key=lambda optimum: optimum.risk, default=None)
     bayes_error = float(bayes_topk_error(vector, k))
+    accuracy = best.accuracy + (0.0 if rival is None else rival.accuracy)
+    threshold = accuracy if tol is None else tol
     return CalibrationCheck(
-        calibrated=rival is None or rival.risk - best.risk > tol,
+        calibrated=rival is None or rival.risk - best.risk > threshold,
         p=vector,
         k=k,
         risk=best.risk,
         wrong_risk=np.inf if rival is None else rival.risk,
+        accuracy=accuracy,
         scores=best.scores,
         witness=None if rival is None else rival.scores,
         bayes_error=bayes_error,
         witness_error=(bayes_error if rival is None else worst_topk_error(rival.scores, vector, k)),
         method=best.method,
     )
-
-
-def _optimum(loss: Loss, p: Vector, shortlist: Shortlist | None) -> Optimum:
-    at_infinity = bool((p == 0).any())
-    if loss.name == "truncated_entropy" or (is_truncated_entropy(loss) and at_infinity):
-        return truncated_infimum(p, loss.k, shortlist)
-    if loss.name == "ova_logistic" and at_infinity:
-        return logistic_infimum(p, shortlist)
-    require_full_support(loss, p)
-    return minimise(loss, p, shortlist)
 
 
 def nearest_wrong_shortlists(p: Vector, k: int) -> list[Shortlist]:

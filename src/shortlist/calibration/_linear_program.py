@@ -10,14 +10,22 @@ The first two write the sum of the k largest terms by its dual, k l + sum_j max(
 
 from __future__ import annotations
 
+from functools import singledispatch
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import linprog
 from scipy.sparse import coo_array
 
+from shortlist.calibration._minimise import Optimum, centred, risk_and_gradient, with_exact_ties
 from shortlist.losses import Loss
+from shortlist.losses.hinge import AlphaHinge, BetaHinge
+from shortlist.losses.ova import OVAHinge
 
 Vector = NDArray[np.float64]
+#: What the solver's tolerances of 1e-10 leave uncertain of the risk.
+_ACCURACY = 1e-8
 
 
 class _Program:
@@ -55,23 +63,28 @@ class _Program:
         return found.x
 
 
-def hinge_optimum(loss: Loss, p: Vector, shortlist: NDArray[np.bool_] | None = None) -> Vector:
-    """Scores that minimise the expected hinge loss, free or with this shortlist on top."""
-    n_classes = len(p)
-    program = _Program(n_classes)
-    if loss.name == "ova_hinge":
-        _add_ova_hinge(program, p)
-    else:
-        for y in range(n_classes):
-            _add_topk_hinge(program, p[y], y, n_classes, loss)
+def hinge_infimum(loss: Loss, p: Vector, shortlist: NDArray[np.bool_] | None = None) -> Optimum:
+    """Minimise the expected hinge loss over all scores, or those with this shortlist on top."""
+    program = _Program(len(p))
+    _add_expected_loss(loss.spec, program, p)
     if shortlist is not None:
         for i in np.flatnonzero(shortlist).tolist():
             for j in np.flatnonzero(~shortlist).tolist():
                 program.at_most({j: 1.0, i: -1.0}, 0.0)
-    return program.solve()[:n_classes]
+    scores = centred(loss, program.solve()[: len(p)])
+    if shortlist is not None:
+        scores = with_exact_ties(scores, shortlist, ~shortlist)
+    risk, _ = risk_and_gradient(loss, scores, p)
+    return Optimum(scores, risk, "linear program", _ACCURACY)
 
 
-def _add_ova_hinge(program: _Program, p: Vector) -> None:
+@singledispatch
+def _add_expected_loss(spec: Any, program: _Program, p: Vector) -> None:
+    raise TypeError(f"the expected {type(spec).__name__} is not known as a linear program")
+
+
+@_add_expected_loss.register
+def _(spec: OVAHinge, program: _Program, p: Vector) -> None:
     for j, probability in enumerate(p):
         as_label = program.variable(probability)
         as_other = program.variable(1.0 - probability)
@@ -79,17 +92,29 @@ def _add_ova_hinge(program: _Program, p: Vector) -> None:
         program.at_most({j: 1.0, as_other: -1.0}, -1.0)
 
 
-def _add_topk_hinge(program: _Program, weight: float, y: int, n_classes: int, loss: Loss) -> None:
-    joint = loss.variant == "alpha"
-    level_cost, excess_cost = (0.0, 0.0) if joint else (weight, weight / loss.k)
-    level = program.variable(level_cost, None if joint else 0.0)
+@_add_expected_loss.register
+def _(spec: BetaHinge, program: _Program, p: Vector) -> None:
+    for y, probability in enumerate(p):
+        level = program.variable(probability)
+        _add_excesses(program, y, len(p), level, probability / spec.k)
+
+
+@_add_expected_loss.register
+def _(spec: AlphaHinge, program: _Program, p: Vector) -> None:
+    for y, probability in enumerate(p):
+        level = program.variable(0.0, lower=None)
+        excesses = _add_excesses(program, y, len(p), level, 0.0)
+        value = program.variable(probability)
+        mean = {level: 1.0} | dict.fromkeys(excesses, 1.0 / spec.k)
+        program.at_most(mean | {value: -1.0}, 0.0)
+
+
+def _add_excesses(program: _Program, y: int, n_classes: int, level: int, cost: float) -> list[int]:
+    """Variables x_j >= 1 + g_j - g_y - level for j != y, each at this cost."""
     excesses = []
     for j in range(n_classes):
         if j != y:
-            excess = program.variable(excess_cost)
+            excess = program.variable(cost)
             program.at_most({j: 1.0, y: -1.0, level: -1.0, excess: -1.0}, -1.0)
             excesses.append(excess)
-    if joint:
-        value = program.variable(weight)
-        mean = {level: 1.0} | dict.fromkeys(excesses, 1.0 / loss.k)
-        program.at_most(mean | {value: -1.0}, 0.0)
+    return excesses

@@ -1,19 +1,22 @@
-"""Infima of softmax-like losses over all scores, or over those with a given shortlist.
+"""Infima of softmax-like and one-vs-all losses, over all scores or with a given shortlist.
 
 A loss whose minimiser is increasing in p (log p, or the log odds) is minimised under "every
 listed label scores at least as much as every other" by pooling: labels that would violate it
-share the score of their mean probability. The infimum may lie at infinite scores, which is why
-these losses are not left to a numerical minimiser.
+share a score. For the logarithms it is that of their mean probability; the infimum may lie at
+infinite scores, which is why these losses are not left to a numerical minimiser. For the
+one-vs-all smooth hinge it is the root of a function of one variable.
 """
 
 from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.optimize import brentq
 from scipy.special import xlogy
 
 from shortlist.calibration import _closed_forms as closed
-from shortlist.calibration._minimise import Optimum
+from shortlist.calibration._minimise import Optimum, risk_and_gradient, rounding_of
+from shortlist.losses import Loss
 
 Vector = NDArray[np.float64]
 Shortlist = NDArray[np.bool_]
@@ -54,12 +57,33 @@ def truncated_infimum(p: Vector, k: int, shortlist: Shortlist | None = None) -> 
     scores[free] = np.inf
     rest = ~free
     total = q[rest].sum()
-    risk = xlogy(total, total) - xlogy(p[rest], q[rest]).sum()
-    return Optimum(scores, float(max(risk, 0.0)), "closed form")
+    risk = float(max(xlogy(total, total) - xlogy(p[rest], q[rest]).sum(), 0.0))
+    return Optimum(scores, risk, "closed form", rounding_of(risk))
 
 
 def logistic_infimum(p: Vector, shortlist: Shortlist | None = None) -> Optimum:
     """The one-vs-all logistic loss with this shortlist on top."""
     q = p if shortlist is None else pooled(p, shortlist, ~shortlist)
-    risk = -(xlogy(p, q) + xlogy(1.0 - p, 1.0 - q)).sum()
-    return Optimum(closed.ova_logistic(q), float(risk), "closed form")
+    risk = -float((xlogy(p, q) + xlogy(1.0 - p, 1.0 - q)).sum())
+    return Optimum(closed.ova_logistic(q), risk, "closed form", rounding_of(risk))
+
+
+def smooth_ova_hinge_infimum(loss: Loss, p: Vector, shortlist: Shortlist | None = None) -> Optimum:
+    """The one-vs-all smooth hinge with this shortlist on top.
+
+    With the scores of the listed labels at least t and those of the others at most t, the best
+    score of a label is its free one or t. What t is best shows in the derivative of the risk.
+    """
+    scores = closed.ova_smooth_hinge(p, loss.smoothing)
+    if shortlist is not None:
+
+        def slope(t: float) -> float:
+            as_label, as_other = (np.clip((1.0 - s * t) / loss.smoothing, 0, 1) for s in (1, -1))
+            slopes = (1.0 - p) * as_other - p * as_label
+            raised = np.maximum(slopes[shortlist], 0.0).sum()
+            return float(raised + np.minimum(slopes[~shortlist], 0.0).sum())
+
+        level = brentq(slope, -1.0, 1.0, xtol=1e-16)
+        scores = np.where(shortlist, np.maximum(scores, level), np.minimum(scores, level))
+    risk, _ = risk_and_gradient(loss, scores, p)
+    return Optimum(scores, risk, "closed form", rounding_of(risk))

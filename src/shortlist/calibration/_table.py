@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
 from shortlist import losses
-from shortlist.calibration._bayes import check_shortlist_size
+from shortlist.calibration._bayes import TIE_TOLERANCE, check_shortlist_size
 from shortlist.calibration._check import CalibrationCheck, is_topk_calibrated
+from shortlist.calibration._optimum import as_loss
 from shortlist.losses import Loss
+
+Vector = NDArray[np.float64]
 
 #: From peaked to nearly uniform: hinges fail at different places.
 _CONCENTRATIONS = (0.5, 1.0, 5.0, 50.0)
-#: The least difference across the cut, so that a gap is far above the tolerance of the check.
+#: Whole weights from zero to this make distributions with ties and with labels that never occur.
+_LARGEST_WEIGHT = 4
+#: The least difference across the cut, unless it is a tie, so that a gap is far above what is
+#: numerically uncertain.
 _LEAST_CUT = 0.01
 
 
@@ -63,32 +71,54 @@ def find_counterexample(
     loss: Loss | str,
     k: int | None = None,
     *,
-    n_classes: int = 4,
+    n_classes: int | Sequence[int] = (3, 4, 5, 6),
     n_trials: int = 100,
     random_state: int | np.random.RandomState | None = 0,
 ) -> CounterexampleSearch:
     """Look for a distribution at which the loss is not top-k calibrated.
 
-    Draws `n_trials` distributions from peaked to nearly uniform, skipping those where the k-th
-    and the next probability nearly tie, and stops at the first failure.
+    Draws `n_trials` distributions and stops at the first failure. Half are from Dirichlet laws
+    between peaked and nearly uniform, half have whole weights from 0 to 4, hence ties and zeros.
+    Those where the k-th and the next probability nearly tie are skipped, and so are those where
+    no shortlist is wrong.
+
+    `n_classes` is a number of classes or several, of which those above k are used in turn.
     """
-    loss = losses.get(loss) if isinstance(loss, str) else loss
-    k = check_shortlist_size(loss.k if k is None else k, n_classes)
+    loss = as_loss(loss)
+    k = loss.k if k is None else k
+    sizes = [n_classes] if isinstance(n_classes, int) else list(n_classes)
+    usable = [m for m in sizes if m > max(k, loss.k)] or sizes[-1:]
+    check_shortlist_size(k, usable[0])
     random = check_random_state(random_state)
     smallest_gap = np.inf
     n_checked = 0
     for trial in range(n_trials):
-        concentration = _CONCENTRATIONS[trial % len(_CONCENTRATIONS)]
-        p = random.dirichlet(np.full(n_classes, concentration))
-        descending = np.sort(p)[::-1]
-        if k < n_classes and descending[k - 1] - descending[k] < _LEAST_CUT:
+        p = _draw(usable[trial % len(usable)], trial // len(usable), random)
+        if _nearly_ties(p, k):
             continue
         check = is_topk_calibrated(loss, p, k)
+        if check.witness is None:
+            continue
         n_checked += 1
         smallest_gap = min(smallest_gap, check.gap)
         if not check:
             return CounterexampleSearch(check, n_checked, smallest_gap)
     return CounterexampleSearch(None, n_checked, smallest_gap)
+
+
+def _draw(n_classes: int, trial: int, random: np.random.RandomState) -> Vector:
+    if trial % 2:
+        weights = random.randint(0, _LARGEST_WEIGHT + 1, n_classes)
+        weights[random.randint(n_classes)] += 1  # not all of them zero
+        return weights / weights.sum()
+    concentration = _CONCENTRATIONS[trial // 2 % len(_CONCENTRATIONS)]
+    return random.dirichlet(np.full(n_classes, concentration))
+
+
+def _nearly_ties(p: Vector, k: int) -> bool:
+    descending = np.sort(p)[::-1]
+    cut = descending[k - 1] - descending[k] if k < len(p) else 1.0
+    return bool(TIE_TOLERANCE < cut < _LEAST_CUT)
 
 
 def calibration_table(

@@ -57,10 +57,10 @@ def run(
         name="calibration",
         title="Top-k calibration: which losses lead to the right shortlist",
         paragraphs=[
-            "A loss is top-k calibrated if whatever minimises it, at a point where the classes "
-            "have given probabilities, puts the k most probable classes on its shortlist. For each "
-            "loss many distributions are tried: “no” comes with one at which a minimiser of the "
-            "expected loss has a worse shortlist, “yes” with the number tried in vain."
+            "A loss is top-k calibrated if, at a point where the classes have given probabilities, "
+            "scores can approach its least expectation only with the k most probable classes on "
+            "their shortlist. For each loss many distributions are tried: “no” comes with one at "
+            "which scores with a worse shortlist do as well, “yes” with the number tried in vain."
         ],
         headlines=[
             (f"{checked}", "distributions checked"),
@@ -69,8 +69,9 @@ def run(
         tables=tables,
         remarks=remarks,
         protocol=[
-            f"Distributions over {n_classes} classes, from Dirichlet laws between peaked and "
-            "almost uniform; those with nearly equal probabilities at the cut are left out.",
+            f"Distributions over {n_classes} classes. Half are from Dirichlet laws between peaked "
+            "and almost uniform, half have ties and zeros; those with nearly equal probabilities "
+            "at the cut are left out.",
         ],
     )
 

@@ -112,7 +112,7 @@ def _table() -> Table:
 
     listed = losses.table()
     names = {"loss": "Name", "what": "Loss", "convex": "Convex", "smooth": "Smooth"}
-    names |= {"top-k calibrated": "Top-k calibrated, by the paper"}
+    names |= {"top-k calibrated": "Top-k calibrated"}
     return Table(
         "table",
         "The losses of this library.",

@@ -129,7 +129,10 @@ def _normalised_sigmoids(scores: NDArray) -> NDArray:
     return np.where(totals > 0, shares / np.where(totals > 0, totals, 1), 1 / scores.shape[1])
 
 
-_OPEN = "no at k = 1 (Prop. 3), open for k > 1"
+_HINGES = (
+    "no for k <= m - 2 (counterexample; at k = 1 Prop. 3); "
+    "at k = m - 1 alpha yes (theorem), beta no (counterexample)"
+)
 _TABLE = [
     Entry(
         "hinge",
@@ -138,7 +141,7 @@ _TABLE = [
         "beta: mean over the k largest of max(0, 1+u_j)",
         convex=True,
         smooth=False,
-        calibrated=_OPEN,
+        calibrated=_HINGES,
         sdca=True,
         torch="TopKHingeLoss",
         make=lambda k, variant, smoothing: _hinge(k, variant, 0.0),
@@ -152,7 +155,7 @@ _TABLE = [
         "max of <1+u, x> - (smoothing/2)|x|^2 over the top-k simplex",
         convex=True,
         smooth=True,
-        calibrated="open",
+        calibrated="yes (theorem)",
         sdca=True,
         torch="TopKHingeLoss",
         make=_hinge,
@@ -167,7 +170,7 @@ _TABLE = [
         "k = 1: log(1 + sum_j exp u_j)",
         convex=True,
         smooth=True,
-        calibrated="yes at k = 1 (Prop. 4), open for k > 1",
+        calibrated="yes (theorem; at k = 1 Prop. 4)",
         sdca=True,
         torch="TopKEntropyLoss",
         make=_entropy,

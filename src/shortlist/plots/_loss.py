@@ -102,7 +102,8 @@ class LossDisplay:
         scores = origin + t[:, None] * step
         labels = np.full(n_points, y)
         values = {
-            name: np.asarray(loss.value(scores, labels)) for name, loss in _named(losses).items()
+            name: np.asarray(loss.value(scores, labels))
+            for name, loss in named_losses(losses).items()
         }
         errors = {k: _topk_error(scores, y, k) for k in error_ks}
         return cls(t, values, errors=errors, xlabel=xlabel or "t").plot(ax, **line_options)
@@ -144,7 +145,7 @@ def _topk_error(scores: NDArray[np.float64], y: int, k: int) -> NDArray[np.float
     return ((scores > scores[:, [y]]).sum(axis=1) >= k).astype(np.float64)
 
 
-def _named(losses: Any) -> dict[str, Any]:
+def named_losses(losses: Any) -> dict[str, Any]:
     """Loss objects by name; names alone are looked up."""
     if isinstance(losses, Mapping):
         return {str(name): _loss(loss) for name, loss in losses.items()}

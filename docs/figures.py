@@ -1,0 +1,96 @@
+"""Draw the pictures of the documentation: ``python docs/figures.py [FOLDER]``, into docs/_static.
+
+They are kept in the repository, because the searches behind them take minutes. Needs matplotlib.
+"""
+
+import argparse
+from collections.abc import Callable
+from pathlib import Path
+
+import matplotlib.pyplot as plt
+
+from shortlist import losses
+from shortlist.plots import CalibrationSimplexDisplay, RegretBoundDisplay
+
+HERE = Path(__file__).parent
+#: Wide enough for a phone's column, and no wider: inches.
+WIDTH = 5.2
+
+
+def simplex_of(loss: losses.Loss, title: str) -> Callable[[bool], plt.Figure]:
+    def draw(quick: bool) -> plt.Figure:
+        steps = 4 if quick else 54
+        return CalibrationSimplexDisplay.from_loss(loss, n_steps=steps, title=title).figure_
+
+    return draw
+
+
+def regret_of_losses(quick: bool) -> plt.Figure:
+    k = 2
+    shown = {
+        "softmax": losses.get("softmax"),
+        "top-2 entropy α": losses.get("entropy", k=k),
+        "top-2 entropy β": losses.get("entropy", k=k, variant="beta"),
+        "truncated top-2 entropy": losses.get("truncated_entropy", k=k),
+        "smooth top-2 hinge α, γ = 0.5": losses.get("smooth_hinge", k=k, smoothing=0.5),
+        "smooth top-2 hinge α, γ = 2": losses.get("smooth_hinge", k=k, smoothing=2.0),
+        "smooth top-2 hinge α, γ = 8": losses.get("smooth_hinge", k=k, smoothing=8.0),
+        "smooth top-2 hinge β, γ = 2": losses.get(
+            "smooth_hinge", k=k, variant="beta", smoothing=2.0
+        ),
+        "top-2 hinge α": losses.get("hinge", k=k),
+        "top-2 hinge β": losses.get("hinge", k=k, variant="beta"),
+        "one-vs-all logistic": losses.get("ova_logistic"),
+        "one-vs-all smooth hinge, γ = 1": losses.get("ova_smooth_hinge"),
+        "one-vs-all hinge": losses.get("ova_hinge"),
+    }
+    options = {"n_random": 0, "n_descents": 0, "epsilons": [0.2, 0.8]} if quick else {}
+    shown = dict(list(shown.items())[:2]) if quick else shown
+    figure, ax = plt.subplots(figsize=(WIDTH, 6.4), layout="constrained")
+    RegretBoundDisplay.from_losses(shown, k=k, n_classes=4, ax=ax, **options)
+    ax.set_xlabel("Excess of the top-2 error ε")
+    ax.legend(loc="upper center", bbox_to_anchor=(0.45, -0.12), fontsize="small", ncols=2)
+    return figure
+
+
+def regret_of_smoothings(quick: bool) -> plt.Figure:
+    options = {"n_random": 0, "n_descents": 0, "smoothings": [1.0, 2.0]} if quick else {}
+    figure, ax = plt.subplots(figsize=(WIDTH, 3.6), layout="constrained")
+    RegretBoundDisplay.from_smoothings((1, 2, 3), n_classes=5, ax=ax, **options)
+    return figure
+
+
+FIGURES: dict[str, Callable[[bool], plt.Figure]] = {
+    "simplex-hinge.png": simplex_of(losses.get("hinge"), "Multiclass hinge, k = 1"),
+    "simplex-hinge-beta.png": simplex_of(
+        losses.get("hinge", k=2, variant="beta"), "Top-2 hinge β, k = 2"
+    ),
+    "simplex-smooth-hinge.png": simplex_of(
+        losses.get("smooth_hinge", k=2, variant="beta"), "Smooth top-2 hinge β, γ = 1, k = 2"
+    ),
+    "regret-losses.svg": regret_of_losses,
+    "regret-smoothing.svg": regret_of_smoothings,
+}
+
+
+def draw_all(folder: Path, *, quick: bool = False) -> list[Path]:
+    """Draw every figure into a folder; quickly means coarsely, to see that it works."""
+    folder.mkdir(parents=True, exist_ok=True)
+    written = []
+    for name, draw in FIGURES.items():
+        path = folder / name
+        # Without a date and with fixed names inside, the same picture is the same file.
+        with plt.rc_context({"svg.hashsalt": "shortlist"}):
+            figure = draw(quick)
+            metadata = {"Date": None} if path.suffix == ".svg" else {}
+            figure.savefig(path, dpi=140, metadata=metadata)
+            plt.close(figure)
+        written.append(path)
+    return written
+
+
+if __name__ == "__main__":
+    plt.switch_backend("agg")
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("folder", nargs="?", type=Path, default=HERE / "_static")
+    draw_all(parser.parse_args().folder)
