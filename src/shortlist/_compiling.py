@@ -74,7 +74,7 @@ def notice_text() -> str:
     """What is going on, how long it takes, and whether it will happen again."""
     place = cache_place()
     what = "compiling for this machine, which takes about 10 s"
-    if place.folder is None:
+    if place.obstacle:
         return f"{what}; not kept for the next time: {place.obstacle}"
     return f"{what}; kept for the next time in {place.folder}"
 

@@ -64,7 +64,7 @@ def kernel_identity(function: Callable) -> str | None:
 
 @dataclass(frozen=True)
 class Place:
-    """Where kernels are kept; without a folder, ``obstacle`` says why they are not."""
+    """Where kernels are kept. ``obstacle`` says why new ones are not, if they are not."""
 
     folder: Path | None
     obstacle: str = ""
@@ -78,14 +78,14 @@ def cache_place() -> Place:
     obstacles = []
     for root in _candidate_roots():
         try:
-            return Place(_make_folder(root))
+            return _open_place(root)
         except OSError as error:
             obstacles.append(f"{root}: {error.strerror or error}")
     return Place(None, "; ".join(obstacles))
 
 
 def cache_directory() -> Path | None:
-    """The folder compiled kernels are kept in, or None if there is none to write to."""
+    """The folder compiled kernels are kept in, or None if there is none."""
     return cache_place().folder
 
 
@@ -98,39 +98,47 @@ def _candidate_roots() -> Iterator[Path]:
         yield Path(tempfile.gettempdir()) / f"shortlist-{os.getuid()}"
 
 
-def _make_folder(root: Path) -> Path:
+def _open_place(root: Path) -> Place:
     root.mkdir(parents=True, exist_ok=True, mode=0o700)
     # Symbolic links are followed once: what is checked is what is used.
     folder = root.resolve() / f"kernels-{sources_hash()}"
     fresh = not folder.exists()
     folder.mkdir(exist_ok=True, mode=0o700)
-    _check_private(folder)
-    tempfile.TemporaryFile(dir=folder).close()
+    _check_trusted(folder)
+    try:
+        tempfile.TemporaryFile(dir=folder).close()
+    except OSError as error:
+        # Kernels that an image was built with can be used where nothing can be written.
+        if next(folder.glob(f"*{SUFFIX}"), None) is None:
+            raise
+        return Place(folder, f"{folder}: {error.strerror}")
     if fresh:
         _drop_old_caches(folder)
     _drop_abandoned_files(folder)
-    return folder
+    return Place(folder)
 
 
-def _check_private(folder: Path) -> None:
+def _check_trusted(folder: Path) -> None:
     """Raise PermissionError if another user could put files into the folder, or replace it."""
     if not hasattr(os, "getuid"):
         return
-    facts = folder.lstat()
-    if not stat.S_ISDIR(facts.st_mode) or facts.st_uid != os.getuid():
-        raise PermissionError(f"{folder} is not a folder of this user")
-    if stat.S_IMODE(facts.st_mode) != 0o700:
-        folder.chmod(0o700)
+    if stat.S_IMODE(_check_owner(folder)) & 0o022:
+        raise PermissionError(f"{folder} can be written by other users")
     for parent in folder.parents:
-        facts = parent.stat()
-        if facts.st_uid not in (os.getuid(), 0):
-            raise PermissionError(f"{parent} belongs to another user")
-        sticky = facts.st_mode & stat.S_ISVTX
-        own = facts.st_uid == os.getuid()
-        if facts.st_mode & stat.S_IWOTH and not sticky:
-            raise PermissionError(f"{parent} can be written by every user")
-        if facts.st_mode & stat.S_IWGRP and not sticky and not own:
-            raise PermissionError(f"{parent} can be written by a group")
+        mode = _check_owner(parent)
+        own = parent.stat().st_uid == os.getuid()
+        # In a folder with the sticky bit, users can only replace what is theirs.
+        others = stat.S_IWOTH if own else stat.S_IWOTH | stat.S_IWGRP
+        if mode & others and not mode & stat.S_ISVTX:
+            raise PermissionError(f"{parent} can be written by other users")
+
+
+def _check_owner(folder: Path) -> int:
+    """The mode of a folder that belongs to this user or to root."""
+    facts = folder.lstat()
+    if facts.st_uid not in (os.getuid(), 0) or not stat.S_ISDIR(facts.st_mode):
+        raise PermissionError(f"{folder} is not a folder of this user")
+    return facts.st_mode
 
 
 def _drop_old_caches(current: Path) -> None:
@@ -235,12 +243,10 @@ class KernelCache:
         """Keep a kernel that has been compiled for these types."""
         if not self._enabled:
             return
-        try:
+        with contextlib.suppress(Exception):
             content = self._codec.serialise(result)
             if content is not None:
                 self._file(signature, result.target_context).write(content)
-        except Exception:
-            self.disable()
 
     def _file(self, signature: Any, target_context: Any) -> KernelFile:
         types = self._codec.describe(_arguments(signature))
