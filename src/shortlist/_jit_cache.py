@@ -104,7 +104,7 @@ def _open_place(root: Path) -> Place:
     folder = root.resolve() / f"kernels-{sources_hash()}"
     fresh = not folder.exists()
     folder.mkdir(exist_ok=True, mode=0o700)
-    _check_trusted(folder)
+    check_trusted(folder)
     try:
         tempfile.TemporaryFile(dir=folder).close()
     except OSError as error:
@@ -118,7 +118,7 @@ def _open_place(root: Path) -> Place:
     return Place(folder)
 
 
-def _check_trusted(folder: Path) -> None:
+def check_trusted(folder: Path) -> None:
     """Raise PermissionError if another user could put files into the folder, or replace it."""
     if not hasattr(os, "getuid"):
         return

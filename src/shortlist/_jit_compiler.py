@@ -16,11 +16,12 @@ module fails if a name is missing; :func:`guard_compilation` handles what fails 
 
 import hashlib
 import pickle
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Any
 
-from llvmlite import binding as llvm
-from numba.core import config, errors, types
+from llvmlite import binding as llvm  # type: ignore[import-untyped]
+from numba import types
+from numba.core import config, errors
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import Compiler, CompileResult, DefaultPassBuilder, compile_result
 from numba.core.compiler_machinery import LoweringPass, register_pass
@@ -167,9 +168,7 @@ class _FinishPart(_Pass):
         state.library._ensure_finalized()
         state.reload_init.extend(state.library._reload_init)
         state.cr = state.cr._replace(entry_point=_entry_of_part())
-        state.targetctx.insert_user_function(
-            state.cr.entry_point, state.cr.fndesc, [state.library]
-        )
+        state.targetctx.insert_user_function(state.cr.entry_point, state.cr.fndesc, [state.library])
         return True
 
 
