@@ -19,7 +19,7 @@ HELPER = (
     "from shortlist._jit import njit\n\n@njit(inline=True)\ndef helper(x):\n    return x + {}\n"
 )
 CALLER = """
-from shortlist._jit import cache_directory, njit
+from shortlist._jit import njit
 from shortlist._probe_helper import helper
 
 

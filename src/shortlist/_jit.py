@@ -32,7 +32,7 @@ except Exception:
     # This numba has other internals: kernels compile as numba does it, and are not kept.
     _jit_compiler = None  # type: ignore[assignment]
 
-__all__ = ["by_precision", "cache_directory", "is_array", "kernel_array", "njit", "overloaded"]
+__all__ = ["by_precision", "is_array", "kernel_array", "njit", "overloaded"]
 
 # fastmath as a whole would break isnan and isinf. Contraction (FMA) is harmless everywhere;
 # reordering is allowed only where a kernel asks for it.
