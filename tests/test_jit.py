@@ -1,192 +1,284 @@
-"""The kernel cache, seen from fresh processes."""
+"""The door to numba: what kernels do whoever calls them, compiled, loaded or in plain Python."""
 
 import json
-import os
-import shutil
-import subprocess
-import sys
-from pathlib import Path
 
+import numba
+import numpy as np
 import pytest
+from numba import types
 
-import shortlist
+from shortlist._jit import by_precision, is_array, kernel_array, njit, overloaded
+from tests.instances import INSTANCES
+from tests.processes import run
 
-PACKAGE = Path(shortlist.__file__).parent
 
-# A kernel in one module, what it inlines in another: small, so that compiling takes no time.
-HELPER = (
-    "from shortlist._jit import njit\n\n@njit(inline=True)\ndef helper(x):\n    return x + {}\n"
-)
-CALLER = """
-from shortlist._jit import cache_directory, njit
-from shortlist._probe_helper import helper
+@njit(inline=True)
+def _double(x):
+    return x + x
 
 
 @njit
-def kernel(x):
-    return helper(x)
+def _double_all(x):
+    for i in range(x.size):
+        x[i] = _double(x[i])
+
+
+@overloaded
+def twice(x):
+    """A number or an array, doubled."""
+    return _double_all if is_array(x) else _double
+
+
+@njit
+def _square_single(x):
+    return x * x
+
+
+@njit
+def _square_double(x):
+    return x * x + 1000.0
+
+
+square = by_precision(_square_single, _square_double, "square")
+
+
+def test_a_kernel_is_called_from_python_and_from_kernels():
+    @njit
+    def caller(x):
+        return _double(x) + 1.0
+
+    assert _double(2.0) == 4.0
+    assert caller(2.0) == 5.0
+    assert _double(3.0) == 6.0
+
+
+def test_kernels_of_one_name_are_told_apart():
+    def make(shift):
+        @njit
+        def kernel(x):
+            return x + shift
+
+        return kernel
+
+    first, second = make(1.0), make(10.0)
+
+    @njit
+    def both(x):
+        return first(x) * second(x)
+
+    assert both(1.0) == 22.0
+
+
+def test_a_kernel_can_be_called_by_a_function_that_numba_alone_compiles():
+    @numba.njit
+    def foreign(x):
+        return _double(x) - 1.0
+
+    assert foreign(2.0) == 3.0
+
+
+def test_a_kernel_with_an_error_says_so():
+    @njit
+    def broken(x):
+        return x.no_such_attribute
+
+    with pytest.raises(numba.TypingError, match="no_such_attribute"):
+        broken(1.0)
+
+
+def test_errors_raised_in_a_kernel_reach_python():
+    @njit
+    def refuse(x):
+        if x < 0.0:
+            raise ValueError("negative")
+        return x
+
+    @njit
+    def caller(x):
+        return refuse(x)
+
+    assert caller(1.0) == 1.0
+    with pytest.raises(ValueError, match="negative"):
+        caller(-1.0)
+
+
+def test_overloaded_chooses_by_type():
+    @njit
+    def in_a_kernel(x, numbers):
+        twice(numbers)
+        return twice(x)
+
+    numbers = np.array([1.0, 2.0])
+    assert in_a_kernel(4.0, numbers) == 8.0
+    assert numbers.tolist() == [2.0, 4.0]
+    assert twice(4.0) == 8.0  # from Python too
+    assert twice.__name__ == "twice"
+    assert twice.__doc__ == "A number or an array, doubled."
+
+
+def test_overloaded_takes_arguments_by_name():
+    @njit
+    def in_a_kernel(value):
+        return twice(x=value)
+
+    assert in_a_kernel(1.5) == 3.0
+
+
+def test_by_precision():
+    @njit
+    def in_a_kernel(x):
+        return square(x)
+
+    for call in (square, in_a_kernel):
+        assert call(np.float32(3.0)) == 9.0
+        assert call(3.0) == 1009.0
+
+
+def test_is_array():
+    assert is_array(types.float64[::1])
+    assert not is_array(types.float64)
+    assert not is_array(types.UniTuple(types.int64, 2))
+
+
+def test_kernel_array_copies_only_what_it_must():
+    fine = np.zeros((3, 2))
+    assert kernel_array(fine, np.float64) is fine
+    frozen = np.zeros(3)
+    frozen.flags.writeable = False
+    for other in (fine.T, frozen, fine.astype(np.float32)):
+        made = kernel_array(other, np.float64)
+        assert made.flags.c_contiguous
+        assert made.flags.writeable
+        assert made.dtype == np.float64
+
+
+FIT = """
+import hashlib, json
+import numpy as np
+from shortlist import TopKClassifier
+rng = np.random.default_rng(0)
+y = rng.integers(0, 37, 400)
+X = (rng.normal(size=(37, 30))[y] + 2 * rng.normal(size=(400, 30))) / 5
+bits = {}
+for loss in LOSSES:
+    model = TopKClassifier(loss, C=0.3, tol=1e-4, random_state=0).fit(X, y)
+    result = model.result_
+    bits[loss] = [
+        hashlib.sha256(model.coef_.tobytes()).hexdigest(), result.primal.hex(), result.dual.hex()
+    ]
+print(json.dumps(bits))
 """
-PROBE = """
+
+
+def test_the_same_bits_whichever_process_compiled_the_kernels(tmp_path):
+    forwards = FIT.replace("LOSSES", "['softmax', 'hinge']")
+    compiled = run(forwards, NUMBA_CACHE_DIR=tmp_path)
+    assert run(forwards, NUMBA_CACHE_DIR=tmp_path) == compiled
+    # A process that loads the parts of kernels, and compiles the kernels in another order.
+    whole = [*tmp_path.rglob("solvers.visit.visit_dense*"), *tmp_path.rglob("*evaluate_rows*")]
+    assert whole
+    for path in whole:
+        path.unlink()
+    backwards = FIT.replace("LOSSES", "['hinge', 'softmax']")
+    assert run(backwards, NUMBA_CACHE_DIR=tmp_path) == compiled
+
+
+WITHOUT_INTERNALS = """
 import json
-from shortlist._probe import cache_directory, kernel
-answer = kernel(40.0)
-stats = kernel.stats
-print(json.dumps({
-    "answer": answer,
-    "loaded": sum(stats.cache_hits.values()),
-    "compiled": len(kernel.overloads) - sum(stats.cache_hits.values()),
-    "folder": str(cache_directory()),
-}))
+import numba.core.typed_passes
+del numba.core.typed_passes.NoPythonBackend  # as if numba had given it another name
+from shortlist import _jit, special
+assert _jit._jit_compiler is None
+print(json.dumps(special.lambertw_exp(1.0)))
 """
 
-
-@pytest.fixture
-def installed(tmp_path):
-    """A copy of the package, with the two modules, in a folder of its own."""
-    site = tmp_path / "site"
-    (site / "shortlist").mkdir(parents=True)
-    for name in ("__init__.py", "_jit.py"):
-        shutil.copy(PACKAGE / name, site / "shortlist" / name)
-    (site / "shortlist" / "_probe.py").write_text(CALLER)
-    (site / "shortlist" / "_probe_helper.py").write_text(HELPER.format("2.0"))
-    return site
-
-
-def run(code, *, site=None, **environment):
-    """What the code prints as JSON, in a fresh process that sees only these cache settings."""
-    inherited = {
-        name: value
-        for name, value in os.environ.items()
-        if name not in ("NUMBA_CACHE_DIR", "SHORTLIST_JIT_CACHE", "XDG_CACHE_HOME", "LOCALAPPDATA")
-    }
-    if site is not None:
-        inherited["PYTHONPATH"] = str(site)
-    result = subprocess.run(
-        [sys.executable, "-B", "-c", code],
-        env={**inherited, **{name: str(value) for name, value in environment.items()}},
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-    )
-    assert result.returncode == 0, result.stderr
-    return json.loads(result.stdout)
-
-
-def files(folder: Path) -> set[Path]:
-    return {path.relative_to(folder) for path in folder.rglob("*") if path.is_file()}
-
-
-def test_the_second_process_does_not_compile_and_an_edit_is_seen(installed, tmp_path):
-    cache = tmp_path / "cache"
-    first = run(PROBE, site=installed, NUMBA_CACHE_DIR=cache)
-    assert (first["answer"], first["loaded"], first["compiled"]) == (42.0, 0, 1)
-    written = files(cache)
-    assert any(path.suffix == ".nbc" for path in written)
-    assert Path(first["folder"]).parent == cache
-
-    second = run(PROBE, site=installed, NUMBA_CACHE_DIR=cache)
-    assert (second["answer"], second["loaded"], second["compiled"]) == (42.0, 1, 0)
-    assert files(cache) == written
-
-    # The kernel's own file stays as it is; numba alone would run the stale code.
-    (installed / "shortlist" / "_probe_helper.py").write_text(HELPER.format("3.0"))
-    third = run(PROBE, site=installed, NUMBA_CACHE_DIR=cache)
-    assert (third["answer"], third["loaded"], third["compiled"]) == (43.0, 0, 1)
-    assert third["folder"] != first["folder"]
-
-
-def test_read_only_install_uses_the_users_cache(installed, tmp_path):
-    package = installed / "shortlist"
-    before = files(package)
-    for path in [*package.rglob("*"), package]:
-        path.chmod(0o555 if path.is_dir() else 0o444)
-    try:
-        home = tmp_path / "home"
-        for loaded in (0, 1):
-            found = run(PROBE, site=installed, XDG_CACHE_HOME=home, HOME=home, LOCALAPPDATA=home)
-            assert (found["answer"], found["loaded"]) == (42.0, loaded)
-            assert home in Path(found["folder"]).parents
-        assert files(package) == before
-    finally:
-        package.chmod(0o755)
-
-
-def test_off_switch_writes_nothing(installed, tmp_path):
-    cache = tmp_path / "cache"
-    found = run(PROBE, site=installed, NUMBA_CACHE_DIR=cache, SHORTLIST_JIT_CACHE="0")
-    assert (found["answer"], found["loaded"], found["folder"]) == (42.0, 0, "None")
-    assert not cache.exists()
-
-
-def test_nowhere_to_write(installed, tmp_path):
-    blocked = tmp_path / "file"
-    blocked.write_text("not a folder")
-    found = run(PROBE, site=installed, NUMBA_CACHE_DIR=blocked / "cache")
-    assert (found["answer"], found["folder"]) == (42.0, "None")
-
-
-def test_full_disk(installed, tmp_path):
-    pytest.importorskip("resource")
-    limit = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))\n"
-    found = run(limit + PROBE, site=installed, NUMBA_CACHE_DIR=tmp_path / "cache")
-    assert (found["answer"], found["compiled"]) == (42.0, 1)
-
-
-def test_damaged_files_are_replaced(installed, tmp_path):
-    cache = tmp_path / "cache"
-    run(PROBE, site=installed, NUMBA_CACHE_DIR=cache)
-    for suffix, damage in [
-        (".nbi", lambda content: b"\xff" * 50),
-        (".nbi", lambda content: content[: len(content) // 2]),
-        (".nbc", lambda content: b"\xff" * 50),
-        (".nbc", lambda content: content[: len(content) // 2]),
-    ]:
-        for path in cache.rglob(f"*{suffix}"):
-            path.write_bytes(damage(path.read_bytes()))
-        after = run(PROBE, site=installed, NUMBA_CACHE_DIR=cache)
-        assert (after["answer"], after["loaded"], after["compiled"]) == (42.0, 0, 1)
-    healed = run(PROBE, site=installed, NUMBA_CACHE_DIR=cache)
-    assert (healed["answer"], healed["loaded"]) == (42.0, 1)
-
-
-def test_kernels_chosen_by_the_type_of_the_loss_are_cached_too(tmp_path):
-    code = """
+FAILING_INTERNALS = """
 import json
-from shortlist import losses
-from shortlist.losses.base import _value_gradient_rows as kernel
-value = losses.get("ova_hinge").value([0.0, 2.0], 0)
-print(json.dumps([value, sum(kernel.stats.cache_hits.values())]))
+from shortlist import _jit_compiler, special
+
+def fail(*_):
+    raise AttributeError("as if numba had changed")
+
+_jit_compiler.CLASS.METHOD = fail
+print(json.dumps(special.lambertw_exp(1.0)))
 """
-    assert run(code, NUMBA_CACHE_DIR=tmp_path) == [4.0, 0]
-    assert run(code, NUMBA_CACHE_DIR=tmp_path) == [4.0, 1]
 
 
-def test_only_the_newest_caches_are_kept(installed, tmp_path):
-    cache = tmp_path / "cache"
-    for i in range(7):
-        old = cache / f"kernels-{i}"
-        old.mkdir(parents=True)
-        os.utime(old, (i, i))
-    run(PROBE, site=installed, NUMBA_CACHE_DIR=cache)
-    kept = {path.name for path in cache.iterdir()}
-    assert len(kept) == 4
-    assert {"kernels-6", "kernels-5", "kernels-4"} < kept
+def test_a_numba_with_other_internals_still_compiles(tmp_path):
+    assert run(WITHOUT_INTERNALS, NUMBA_CACHE_DIR=tmp_path) == 1.0
 
 
-def test_two_types_do_not_share_a_data_file(installed, tmp_path):
-    cache = tmp_path / "cache"
-    run(PROBE.replace("kernel(40.0)", "float(kernel(40))"), site=installed, NUMBA_CACHE_DIR=cache)
-    run(PROBE, site=installed, NUMBA_CACHE_DIR=cache)
-    assert len([path for path in files(cache) if path.name.startswith("_probe.kernel")]) == 3
+@pytest.mark.parametrize(
+    "place",
+    [
+        "_PreparePart.run_pass",
+        "_FinishPart.run_pass",
+        "_PrepareWhole.run_pass",
+        "_Whole._optimize_final_module",
+        "_Part._optimize_final_module",
+    ],
+)
+def test_internals_that_fail_are_done_without(place):
+    kind, method = place.split(".")
+    code = FAILING_INTERNALS.replace("CLASS", kind).replace("METHOD", method)
+    assert run(code, SHORTLIST_JIT_CACHE=0) == 1.0
 
 
-def test_import_is_light():
-    code = "import json, sys, shortlist; dir(shortlist); print(json.dumps(sorted(sys.modules)))"
-    loaded = {name.split(".")[0] for name in run(code)}
-    assert not loaded & {"numba", "torch", "matplotlib", "sklearn", "scipy", "numpy"}
+def test_a_kernel_that_cannot_be_serialised_is_compiled_each_time(tmp_path):
+    code = FAILING_INTERNALS.replace("CLASS.METHOD", "serialise")
+    assert run(code, NUMBA_CACHE_DIR=tmp_path) == 1.0
+    assert not [*tmp_path.rglob("*.kernel")]
 
 
-def test_kernels_run_as_python_where_jit_is_disabled(installed):
-    code = "import json; from shortlist._probe import kernel; print(json.dumps(kernel(40.0)))"
-    assert run(code, site=installed, NUMBA_DISABLE_JIT="1") == 42.0
+EVERY_KERNEL = """
+import json
+import numpy as np
+from scipy import sparse
+from shortlist import TopKClassifier, losses
+
+found = {}
+for name, parameters, scores, labels in json.loads(CASES):
+    loss = losses.get(name, **parameters)
+    for dtype in ("float32", "float64"):
+        f = np.array(scores, dtype)
+        results = [loss.value(f, labels), loss.gradient(f, labels)]
+        if loss.convex:
+            v = loss.dual_step(f, labels, 0.7)
+            results += [v, loss.conjugate(v, labels)]
+        found[f"{name} {parameters} {dtype}"] = [np.asarray(r).tolist() for r in results]
+
+rng = np.random.default_rng(0)
+y = np.arange(24) % 4
+X = rng.normal(size=(24, 6)) * (rng.random((24, 6)) < 0.7)
+X[np.arange(24), y] += 2
+for name in ("entropy", "smooth_hinge", "hinge"):
+    for data in (X, sparse.csr_array(X), X.astype(np.float32)):
+        model = TopKClassifier(name, C=0.1, tol=1e-5, random_state=0).fit(data, y)
+        assert model.result_.status == "converged"
+        title = f"fit {name} {type(data).__name__} {data.dtype}"
+        found[title] = [model.coef_.tolist(), model.result_.primal]
+print(json.dumps(found))
+"""
+
+
+def test_jit_disabled_gives_the_same_results():
+    cases = [
+        (
+            row.name,
+            {"k": row.k, "variant": row.variant, "smoothing": row.smoothing},
+            row.scores(n=3).tolist(),
+            row.labels(n=3).tolist(),
+        )
+        for row in INSTANCES
+    ]
+    code = EVERY_KERNEL.replace("CASES", repr(json.dumps(cases)))
+    plain = run(code, NUMBA_DISABLE_JIT=1, SHORTLIST_JIT_CACHE=0)
+    scope: dict = {"print": lambda text: scope.update(printed=text)}
+    exec(code, scope)
+    compiled = json.loads(scope["printed"])
+    assert plain.keys() == compiled.keys()
+    for title, expected in compiled.items():
+        single = "float32" in title
+        rtol, atol = (2e-4, 2e-4) if single or title.startswith("fit") else (1e-9, 1e-11)
+        for got, wanted in zip(plain[title], expected, strict=True):
+            np.testing.assert_allclose(got, wanted, rtol=rtol, atol=atol, err_msg=title)

@@ -19,6 +19,7 @@ COMMANDS = [
     "features",
     "reproduce",
     "bench",
+    "warm",
 ]
 
 

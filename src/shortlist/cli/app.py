@@ -16,9 +16,11 @@ from shortlist.cli.predict import predict
 from shortlist.cli.reproduce import reproduce
 from shortlist.cli.train import train
 from shortlist.cli.unfold import unfold
+from shortlist.cli.warm import warm
 
 MODELS = "Models"
 STUDIES = "Studies"
+MACHINE = "This machine"
 
 app = typer.Typer(
     add_completion=False,
@@ -46,6 +48,7 @@ def _flowing(docstring: str) -> str:
 
 _add(MODELS, train, cv, predict, evaluate, info, export, features)
 _add(STUDIES, reproduce, bench)
+_add(MACHINE, warm)
 
 
 def _show_version(wanted: bool) -> None:

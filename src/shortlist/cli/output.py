@@ -85,7 +85,11 @@ def check_output(path: str, option: str = "-o") -> None:
 
 
 def size_of(path: str) -> str:
-    size = float(os.path.getsize(path))
+    return readable_size(os.path.getsize(path))
+
+
+def readable_size(n_bytes: int) -> str:
+    size = float(n_bytes)
     for unit in ("bytes", "kB", "MB"):
         if size < 1000:
             return f"{size:.0f} {unit}" if unit == "bytes" else f"{size:.1f} {unit}"

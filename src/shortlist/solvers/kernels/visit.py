@@ -31,6 +31,8 @@ STRIDE = 16
 # Places of the signals between threads, a cache line apart.
 READY, GATHERED, DONE = 0, 8, 16
 SIGNALS_PER_THREAD = 8
+# Announced as READY when there is nothing more to do.
+STOP = 1 << 62
 
 
 @njit
@@ -264,6 +266,8 @@ def assist_blocks(blas, x, bias, order, w, rows, grams, scores, deltas, bounds, 
         if n_blocks == 0:
             break
         wait_for(blas, signals, READY, b + 1)
+        if signals[READY] == STOP:
+            break
         _multiply_slab(blas, b, order, w, rows, scores, deltas, bounds, thread)
         announce(signals, DONE + SIGNALS_PER_THREAD * thread, b + 1)
         if thread == 1 and b + 1 < n_blocks:

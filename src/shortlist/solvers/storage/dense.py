@@ -12,7 +12,9 @@ from shortlist.solvers.duals import rows_at_once, writable
 from shortlist.solvers.kernels.rows import DenseRows
 from shortlist.solvers.kernels.visit import (
     DONE,
+    READY,
     SIGNALS_PER_THREAD,
+    STOP,
     assist_blocks,
     lead_blocks,
 )
@@ -81,33 +83,37 @@ class DenseStorage(FeatureStorage):
             signals = np.zeros(DONE + SIGNALS_PER_THREAD * threads, np.int64)
             shared = (rows, grams, scores, deltas, bounds, signals)
 
-            def lead(part: NDArray = part, signals: NDArray = signals) -> tuple[float, float]:
-                return lead_blocks(
-                    loss.spec,
-                    blas,
-                    self.x,
-                    bias,
-                    part,
-                    w,
-                    costs.y,
-                    costs.cost,
-                    self.kappa,
-                    writable(state.duals, part.size),
-                    state.starts,
-                    every,
-                    rows,
-                    grams,
-                    scores,
-                    deltas,
-                    nonzeros,
-                    bounds,
-                    signals,
-                )
-
+            # Room for the duals is asked for before anybody waits for a thread that cannot start.
+            lead = partial(
+                lead_blocks,
+                loss.spec,
+                blas,
+                self.x,
+                bias,
+                part,
+                w,
+                costs.y,
+                costs.cost,
+                self.kappa,
+                writable(state.duals, part.size),
+                state.starts,
+                every,
+                rows,
+                grams,
+                scores,
+                deltas,
+                nonzeros,
+                bounds,
+                signals,
+            )
             assistants = [
                 partial(assist_blocks, blas, self.x, bias, part, w, *shared, thread)
                 for thread in range(1, threads)
             ]
-            gap, rounding = crew.assisted(lead, assistants)
+            try:
+                gap, rounding = crew.assisted(lead, assistants)
+            except BaseException:
+                signals[READY] = STOP  # the leader never came: let the assistants go
+                raise
             state.rounding += rounding + self.squared_norm(w) * (part.size / size)
             yield gap

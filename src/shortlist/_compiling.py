@@ -1,0 +1,114 @@
+"""How long kernels take to compile, and a word to the user while they do."""
+
+import contextlib
+import multiprocessing
+import os
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from numba.core import event
+
+from shortlist._jit_cache import cache_place
+
+# Seconds of compilation before the user is told. Less than this needs no explanation.
+PATIENCE = 1.0
+
+
+class CompileTimer(event.Listener):
+    """Counts the seconds in which some thread of the process compiles a kernel.
+
+    Kernels from the cache on disk do not count: they load in no time.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._depth = 0  # compiling a kernel compiles those it calls
+        self._begun = 0.0
+        self._spent = 0.0
+
+    def on_start(self, _: Any) -> None:
+        with self._lock:
+            if self._depth == 0:
+                self._begun = time.perf_counter()
+            self._depth += 1
+
+    def on_end(self, _: Any) -> None:
+        with self._lock:
+            if self._depth == 1:
+                self._spent += time.perf_counter() - self._begun
+            # An interrupt can come between the two halves of a beginning.
+            self._depth = max(self._depth - 1, 0)
+
+    @property
+    def seconds(self) -> float:
+        """Seconds of compilation so far."""
+        return self.read()[1]
+
+    def read(self) -> tuple[float, float]:
+        """The time now and the seconds of compilation so far, seen at the same moment."""
+        with self._lock:
+            now = time.perf_counter()
+            return now, self._spent + (now - self._begun if self._depth else 0.0)
+
+
+class CompileNotice(CompileTimer):
+    """Tells the user once, after some seconds of compilation."""
+
+    def __init__(self, tell: Callable[[str], None], patience: float = PATIENCE) -> None:
+        super().__init__()
+        self._tell = tell
+        self._patience = patience
+        self.pending = True
+
+    def on_start(self, which: Any) -> None:
+        super().on_start(which)
+        if self.pending and self.seconds >= self._patience:
+            self.pending = False
+            self._tell(notice_text())
+
+
+def notice_text() -> str:
+    """What is going on, how long it takes, and whether it will happen again."""
+    place = cache_place()
+    what = "compiling for this machine, which takes about 10 s"
+    if place.obstacle:
+        return f"{what}; not kept for the next time: {place.obstacle}"
+    return f"{what}; kept for the next time in {place.folder}"
+
+
+def _tell_terminal(text: str) -> None:
+    """Write a line to standard error, if a person is there to read it."""
+    watched = sys.stderr.isatty() or "ipykernel" in sys.modules
+    tested = "PYTEST_CURRENT_TEST" in os.environ
+    if watched and not tested and multiprocessing.parent_process() is None:
+        sys.stderr.write(f"shortlist: {text}\n")
+        sys.stderr.flush()
+
+
+def _tell_safely(text: str) -> None:
+    # A standard error that is closed or missing must not end a compilation.
+    with contextlib.suppress(OSError, ValueError, AttributeError):
+        _tell_terminal(text)
+
+
+# Listeners stay for good: taking one out while another thread compiles could lose it an event,
+# and one that hears of nothing but compilations costs nothing.
+compilation = CompileTimer()
+event.register("numba:compile", compilation)
+_notice = CompileNotice(_tell_safely)
+event.register("numba:compile", _notice)
+
+
+@contextlib.contextmanager
+def compilation_told(tell: Callable[[str], None]) -> Iterator[CompileTimer]:
+    """Tell of compilation at once and in this way only; the timer's seconds grow as it goes on."""
+    pending, _notice.pending = _notice.pending, False
+    notice = CompileNotice(tell, patience=0.0)
+    try:
+        with event.install_listener("numba:compile", notice):
+            yield notice
+    finally:
+        _notice.pending = pending and notice.pending

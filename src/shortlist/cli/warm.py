@@ -1,0 +1,154 @@
+"""``shortlist warm``: compile kernels ahead of their first use."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from itertools import product
+from typing import Annotated, Any, NoReturn
+
+import typer
+from typer import Option
+
+from shortlist.cli.options import MODEL, LossName, OutputOptions, Precision
+
+# Numbers of examples, features and classes. A small problem and one trained in blocks use
+# different kernels.
+_SHAPES = ((60, 6, 5), (600, 96, 64))
+# A loss has one set of kernels at k = 1 and another for larger k.
+_KS = (1, 3)
+
+
+def warm(
+    *,
+    losses: Annotated[
+        list[LossName] | None,
+        Option(
+            "--loss",
+            rich_help_panel=MODEL,
+            show_default=False,
+            help="Compile for this loss; may be given several times. Without it: all losses.",
+        ),
+    ] = None,
+    precisions: Annotated[
+        list[Precision] | None,
+        Option(
+            "--dtype",
+            rich_help_panel=MODEL,
+            show_default=False,
+            help="Compile for data of this precision. Without it: both.",
+        ),
+    ] = None,
+    output: OutputOptions,
+) -> None:
+    """Compile the usual kernels now, so that first fits do not wait for it.
+
+    Kernels are compiled for the processor at hand and kept for all later processes: useful when
+    an image is built, or before tests run. All of them take some minutes.
+    """
+    import numba
+
+    from shortlist._compiling import compilation
+    from shortlist._jit_cache import SUFFIX, cache_place
+    from shortlist.cli.output import print_json, print_line, readable_size
+
+    place = cache_place()
+    if numba.config.DISABLE_JIT:
+        _fail("nothing is compiled where NUMBA_DISABLE_JIT is set")
+    if place.folder is None or place.obstacle:
+        _fail(f"compiled kernels cannot be kept: {place.obstacle}")
+    before = compilation.seconds
+    _fit_all(list(_fits(losses or list(LossName), precisions or list(Precision))), output.quiet)
+    seconds = compilation.seconds - before
+    sizes = [path.stat().st_size for path in place.folder.glob(f"*{SUFFIX}")]
+    if not sizes:
+        _fail(f"no kernel was compiled and kept in {place.folder}")
+    if output.as_json:
+        print_json(
+            {
+                "folder": str(place.folder),
+                "kernels": len(sizes),
+                "bytes": sum(sizes),
+                "compile_seconds": seconds,
+            }
+        )
+    elif not output.quiet:
+        kept = f"{len(sizes)} kernels ({readable_size(sum(sizes))}) are kept in {place.folder}"
+        print_line(f"compiled for {seconds:.0f} s; {kept}")
+
+
+def _fail(message: str) -> NoReturn:
+    from shortlist.cli.run import FAILED
+
+    sys.stderr.write(f"shortlist: {message}\n")
+    raise typer.Exit(FAILED)
+
+
+@dataclass(frozen=True)
+class _Fit:
+    """One small fit, for the kernels it compiles."""
+
+    loss: str
+    k: int
+    dtype: str
+    sparse: bool
+
+    def run(self) -> None:
+        import numpy as np
+        from scipy import sparse
+
+        from shortlist import TopKClassifier
+
+        for n_samples, n_features, n_classes in _SHAPES:
+            random = np.random.default_rng(0)
+            y = np.arange(n_samples) % n_classes
+            X = random.normal(size=(n_samples, n_features)).astype(self.dtype)
+            X[np.arange(n_samples), y] += 2
+            data: Any = sparse.csr_array(X) if self.sparse else X
+            TopKClassifier(self.loss, k=self.k, random_state=0).fit(data, y)
+
+
+def _fits(losses: Iterable[LossName], precisions: Iterable[Precision]) -> Iterator[_Fit]:
+    from shortlist.losses import get
+
+    settings: dict[Any, tuple[str, int]] = {}
+    for name, k in product(losses, _KS):
+        # Several names and numbers can mean one loss, and some have no k.
+        with suppress(ValueError):
+            settings.setdefault(get(name.value, k=k), (name.value, k))
+    for dtype, (loss, k), sparse in product(precisions, settings.values(), (False, True)):
+        yield _Fit(loss, k, dtype.value, sparse)
+
+
+def _fit_all(fits: list[_Fit], quiet: bool) -> None:
+    import warnings
+
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+    from shortlist._compiling import compilation_told
+
+    columns = (
+        TextColumn("compiling"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        TextColumn("{task.description}"),
+    )
+    console = Console(stderr=True)
+    visible = console.is_terminal and not quiet
+    with (
+        Progress(*columns, console=console, disable=not visible, transient=True) as bar,
+        compilation_told(lambda text: None),  # the bar says it
+        warnings.catch_warnings(),
+    ):
+        # Whether such a fit converges does not matter.
+        warnings.simplefilter("ignore")
+        task = bar.add_task("", total=len(fits))
+        for fit in fits:
+            storage = "CSR" if fit.sparse else "dense"
+            bar.update(task, description=f"{fit.loss}, k={fit.k}, {fit.dtype}, {storage}")
+            fit.run()
+            bar.advance(task)
