@@ -19,7 +19,7 @@ import pickle
 from collections.abc import Iterable
 from typing import Any
 
-from llvmlite import binding as llvm  # type: ignore[import-untyped]
+from llvmlite import binding as llvm
 from numba import types
 from numba.core import config, errors
 from numba.core.codegen import JITCodeLibrary

@@ -58,7 +58,6 @@ class _Descent:
         self.failed_promise = np.inf
 
     def go(self, weights: NDArray) -> tuple[str, NDArray | None]:
-        run = self.run
         point = self._evaluate(weights)
         if self._note(point):
             return "converged", self.best_for_dual
