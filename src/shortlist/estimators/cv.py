@@ -321,7 +321,7 @@ class TopKClassifierCV(ShortlistClassifier):
         check_is_fitted(self)
         return self._model_for(self.k)._scores(X)
 
-    def predict_topk(self, X: ArrayLike, k: int | None = None) -> NDArray:
+    def predict_topk(self, X: ArrayLike, k: int | None = None, return_scores: bool = False) -> Any:
         """The k labels with the largest scores, best first, by the model chosen for that k.
 
         ``k`` defaults to the estimator's own. For a k that is not among ``ks``, the model chosen
@@ -329,7 +329,16 @@ class TopKClassifierCV(ShortlistClassifier):
         """
         check_is_fitted(self)
         k = check_k(self.k if k is None else k, len(self.classes_), "the number of classes")
-        return self._model_for(k).predict_topk(X, k)
+        return self._model_for(k).predict_topk(X, k, return_scores)
+
+    def certified_topk(self, X: ArrayLike, k: int | None = None) -> NDArray:
+        """For which rows the shortlist is provably that of the exact optimum at the chosen C.
+
+        See :meth:`TopKClassifier.certified_topk`; the model is the one chosen for that k.
+        """
+        check_is_fitted(self)
+        k = check_k(self.k if k is None else k, len(self.classes_), "the number of classes")
+        return self._model_for(k).certified_topk(X, k)
 
     @available_if(_chosen_gives_probabilities)
     def predict_proba(self, X: ArrayLike) -> NDArray:

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_consistent_length
+from sklearn.utils.extmath import row_norms
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from shortlist.estimators.callbacks import CallbackSupportMixin
@@ -32,6 +33,7 @@ from shortlist.estimators.training import (
 from shortlist.losses import Loss
 from shortlist.metrics import topk_accuracy
 from shortlist.metrics._inputs import columns_of_labels
+from shortlist.projections.rows import check_k
 from shortlist.solvers.duals import may_be_changed
 from shortlist.solvers.memory import check_memory
 from shortlist.solvers.problem import Problem
@@ -259,6 +261,31 @@ class TopKClassifier(PathMixin, CallbackSupportMixin, ShortlistClassifier):
         X = check_input(self, X, reset=False)
         # For a CSR matrix too the product with an array is an array.
         return np.asarray(X @ self.coef_.T) + self.intercept_
+
+    def certified_topk(self, X: ArrayLike, k: int | None = None) -> NDArray:
+        """For which rows the shortlist of k labels is provably that of the exact optimum.
+
+        The objective is 1-strongly convex, so that the optimum W* has |W - W*| <= sqrt(2 gap).
+        The difference of two labels' scores then changes by at most 2 |x| sqrt(gap), |x| with the
+        constant feature of the intercept. A row is certified if the k-th score exceeds the next
+        by more. The order within the shortlist may differ. A loss without a certificate (the
+        truncated entropy) certifies no row.
+        """
+        scores = self._scores(X)
+        m = scores.shape[1]
+        k = check_k(self.k if k is None else k, m, "the number of classes")
+        if k == m:
+            return np.ones(len(scores), bool)
+        X = check_input(self, X, reset=False)
+        bias = float(self.intercept_scaling) if self.fit_intercept else 0.0
+        norms = np.sqrt(row_norms(X, squared=True).astype(np.float64) + bias**2)
+        ordered = np.partition(scores, [m - k - 1, m - k], axis=1)
+        margins = ordered[:, m - k].astype(np.float64) - ordered[:, m - k - 1]
+        # Scores are rounded too: by a few units in the last place of the largest.
+        rounding = 8 * np.finfo(scores.dtype).eps * np.abs(scores).max(axis=1)
+        gap = self.result_.gap
+        reach = 2 * norms * np.sqrt(gap) if np.isfinite(gap) else np.full(len(norms), np.inf)
+        return margins > reach + rounding
 
     def _to_state(self) -> tuple[dict[str, NDArray], dict[str, Any]]:
         check_is_fitted(self)

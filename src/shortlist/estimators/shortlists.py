@@ -60,14 +60,18 @@ class ShortlistClassifier(ClassifierMixin, BaseEstimator):
             return indicator_of(top_columns(scores, self.k), scores.shape[1])
         return self.classes_[self._scores(X).argmax(axis=1)]
 
-    def predict_topk(self, X: ArrayLike, k: int | None = None) -> NDArray:
+    def predict_topk(self, X: ArrayLike, k: int | None = None, return_scores: bool = False) -> Any:
         """The k labels with the largest scores, best first, shape (n_samples, k).
 
-        ``k`` defaults to the estimator's own.
+        ``k`` defaults to the estimator's own. ``return_scores=True`` gives their scores too, as a
+        second array of that shape.
         """
         check_is_fitted(self)
         k = check_k(self.k if k is None else k, len(self.classes_), "the number of classes")
-        return self.classes_[top_columns(self._scores(X), k)]
+        scores = self._scores(X)
+        columns = top_columns(scores, k)
+        labels = self.classes_[columns]
+        return (labels, np.take_along_axis(scores, columns, axis=1)) if return_scores else labels
 
     @available_if(_gives_probabilities)
     def predict_proba(self, X: ArrayLike) -> NDArray:

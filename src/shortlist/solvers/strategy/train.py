@@ -170,8 +170,9 @@ def _patience(problem: Problem, tol: float) -> float:
     By operations, not by the clock, so that a seed decides all.
     """
     loss, storage = problem.loss, problem.storage
-    if not storage.explicit:
-        return np.inf  # descents need explicit weights
+    # Descents need explicit weights and a gradient, be it that of a smoothed relative.
+    if not storage.explicit or not (loss.smooth or loss.smoother):
+        return np.inf
     products = 2.0 * storage.width * NS_MULTIPLICATION
     price = (products + NS_LOSS) / (products + NS_STEP)
     if not loss.sparse_duals:
