@@ -17,7 +17,7 @@ _HOME = {
     "load": "shortlist.persistence",
 }
 _MODULES = frozenset(
-    ["calibration", "datasets", "estimators", "experiments", "losses", "metrics", "plots"]
+    ["calibration", "datasets", "errors", "estimators", "experiments", "losses", "metrics", "plots"]
     + ["projections", "solvers", "special", "torch"]
 )
 

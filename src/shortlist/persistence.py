@@ -36,8 +36,8 @@ import numpy as np
 from . import __version__
 from ._encoding import Decoder, Encoder
 from ._files import atomic_write
-from .datasets.errors import DataError
 from .datasets.files import check_readable, plain_errors
+from .errors import DataError, ModelFileError
 
 FORMAT = "shortlist-model"
 FORMAT_VERSION = 1
@@ -51,10 +51,6 @@ _REGISTERED = {
 
 # safetensors' own limit on the header, and a guard against reading rubbish as a length.
 _LARGEST_HEADER = 100_000_000
-
-
-class ModelFileError(DataError):
-    """A model file that cannot be used, told in one line that names the file."""
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,8 @@ import pytest
 from scipy import sparse
 from scipy.io import savemat
 
-from shortlist.datasets import DataError, read_dataset, read_npy, read_splits
+from shortlist.datasets import read_dataset, read_npy, read_splits
+from shortlist.errors import DataError
 
 X = np.random.default_rng(0).normal(size=(6, 4))
 Y = np.array([3, 1, 2, 3, 1, 2])

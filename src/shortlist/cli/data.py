@@ -19,6 +19,7 @@ _USED_BY = {
     "libsvm": {"index_base", "label"},
     "csv": {"label", "label_type", "header", "delimiter"},
     "parquet": {"label"},
+    "arrow": {"label"},
     "npy": {"label", "labels"},
     "npz": {"label"},
     "mat": {"label"},
@@ -103,7 +104,7 @@ def _from_file(
 
 def _reader_options(reading: ReadingOptions, kind: str, labelled: bool) -> dict[str, Any]:
     options: dict[str, Any] = {"label": _label(reading.label)}
-    if not labelled and reading.label == "auto" and kind in ("npy", "npz", "mat"):
+    if not labelled and reading.label == "auto" and kind in ("libsvm", "npy", "npz", "mat"):
         options["label"] = None  # whereas a table's label column must be told from its features
     if reading.precision is not None:
         options["dtype"] = reading.precision.value
