@@ -90,7 +90,9 @@ def read_npy(
             "the labels' column number (label=), or label=None for data without labels",
             path=name,
         )
-    X = check_features(X, name, n_features or (like and like.n_features))
+    if n_features is None and like is not None:
+        n_features = like.n_features
+    X = check_features(X, name, n_features)
     if labels is not None:
         y = read_labels(labels, X.shape[0])
     elif y is not None:

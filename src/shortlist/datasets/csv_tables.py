@@ -8,7 +8,6 @@ import os
 from array import array
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
-from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -192,10 +191,10 @@ class _Table:
         others: dict[int, list[str]] = {
             i: [] for i in (roles.label, roles.id_column, roles.weight_column) if i is not None
         }
-        pick = itemgetter(*roles.features) if len(roles.features) > 1 else _pick_one(roles.features)
+        features = roles.features
         for line, row in self._lines():
             try:
-                values.extend(map(float, pick(row)))
+                values.extend([float(row[i]) for i in features])
             except ValueError:
                 values.extend(self._numbers(row, line))
             for column, cells in others.items():
@@ -274,10 +273,6 @@ class _Table:
                 raise DataError(message, path=self.path, line=line)
             weights.append(weight)
         return np.array(weights)
-
-
-def _pick_one(features: tuple[int, ...]) -> Any:
-    return lambda row: [row[features[0]]]
 
 
 def _counted(columns: int) -> str:

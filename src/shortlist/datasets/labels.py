@@ -129,8 +129,13 @@ def _as_integer(text: str) -> int | str:
             return _TOO_LARGE
         return _in_range(int(whole[1] + digits))
     if _NUMBER.fullmatch(text):
-        value = Decimal(text)
-        if value and value.adjusted() > _MAX_DIGITS:
+        try:
+            value = Decimal(text)
+        except ArithmeticError:  # an exponent beyond 10**18
+            return _TOO_LARGE
+        if not value:
+            return 0
+        if value.adjusted() > _MAX_DIGITS:
             return _TOO_LARGE
         if value != value.to_integral_value():
             return "is not an integer"

@@ -143,7 +143,7 @@ class Archive(Mapping[str, np.ndarray]):
             )
             checksum = 0
             for begin in range(0, info.file_size, _CHUNK_BYTES):
-                checksum = zlib.crc32(content[begin : begin + _CHUNK_BYTES], checksum)
+                checksum = zlib.crc32(content[begin : begin + _CHUNK_BYTES].data, checksum)
             if checksum != info.CRC:
                 raise ValueError("its checksum does not match")
         return header.arrange(_mapped(self._path, header, start + header.size))
