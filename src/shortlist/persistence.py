@@ -143,8 +143,7 @@ def load(path: str | os.PathLike[str]) -> Any:
             raise ModelFileError(f"is damaged ({error})", path=name) from None
         if _digest(header.state, arrays) != header.sha256:
             raise ModelFileError("is damaged: its checksum does not match", path=name)
-        data = _data_in(header.state)
-        state = {part: header.state[part] for part in ("arrays", "meta")}
+        state, data = _without_data(header.state)
         model = Decoder(arrays, _decode_model)(
             {"$model": {"estimator": header.estimator, "state": state}}
         )
@@ -158,15 +157,15 @@ def describe(path: str | os.PathLike[str]) -> ModelInfo:
     name = os.fspath(path)
     with _told_as_model_file_error(name):
         header = _read_header(name)
-        state = {part: _Outline()(header.state[part]) for part in ("arrays", "meta")}
+        state, data = _without_data(header.state)
         return ModelInfo(
             path=name,
             estimator=header.estimator,
             format_version=header.format_version,
             shortlist_version=header.shortlist_version,
-            meta=state["meta"],
+            meta=_Outline()(state)["meta"],
             arrays=header.arrays,
-            data=_data_in(header.state),
+            data=data,
         )
 
 
@@ -221,12 +220,15 @@ def _plain_data(data: Any) -> dict[str, Any]:
     return dict(copy)
 
 
-def _data_in(state: Any) -> dict[str, Any] | None:
-    """Return what :func:`save` was given as ``data``, if anything."""
-    data = state.get("data")
+def _without_data(state: Any) -> tuple[dict[str, Any], dict[str, Any] | None]:
+    """Return a state without what :func:`save` was given as ``data``, and that."""
+    if not isinstance(state, dict):
+        raise TypeError(f"the state is a {type(state).__name__}, not a mapping")
+    rest = dict(state)
+    data = rest.pop("data", None)
     if data is not None and not isinstance(data, dict):
         raise ValueError("data is not a mapping")
-    return data
+    return rest, data
 
 
 def _to_json(value: Any) -> str:
