@@ -8,8 +8,8 @@ import pytest
 
 from shortlist import datasets
 from shortlist.datasets import LabeledData, load_letter, read_dataset
-from shortlist.errors import DataError
 from shortlist.datasets.read import FORMATS, data_format
+from shortlist.errors import DataError
 
 
 @pytest.mark.parametrize(

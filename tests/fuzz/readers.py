@@ -85,8 +85,12 @@ def _formats() -> dict[str, tuple[str, Make]]:
     }
     csc = _SPARSE.tocsc()
     scipy_parts = {
-        "format": np.array(b"csc"), "shape": np.array(csc.shape), "data": csc.data,
-        "indices": csc.indices, "indptr": csc.indptr, "y": _Y,
+        "format": np.array(b"csc"),
+        "shape": np.array(csc.shape),
+        "data": csc.data,
+        "indices": csc.indices,
+        "indptr": csc.indptr,
+        "y": _Y,
     }
     mat = {"X": _X, "y": _Y, "classnames": _NAMES.astype(object)}
     sparse_mat = {"X": csc, "y": _Y}
