@@ -130,6 +130,8 @@ def test_missing_columns_are_named(tmp_path):
     train = reading_of(write(tmp_path, "a,b,c,digit\n1,2,0,3\n"))
     with pytest.raises(DataError, match=r"other\.csv: lacks the columns 'b', 'c'"):
         read_dataset(write(tmp_path, "a,z,digit\n1,2,3\n", "other.csv"), like=train)
+    with pytest.raises(DataError, match=r"other\.csv: lacks the columns 'a', 'b', 'c'"):
+        read_dataset(write(tmp_path, "p,q,r,s,t\n1,2,3,4,5\n", "other.csv"), like=train)
 
 
 def test_labels_may_be_absent(tmp_path):
@@ -137,6 +139,13 @@ def test_labels_may_be_absent(tmp_path):
     data = read_dataset(write(tmp_path, "b,a\n1,2\n", "other.csv"), like=train)
     assert data.y is None
     assert data.X.tolist() == [[2, 1]]
+
+
+def test_names_of_columns_that_are_numbers(tmp_path):
+    train = reading_of(write(tmp_path, "1,2,3\n4,5,6\n"), header=True)
+    data = read_dataset(write(tmp_path, "2,1,9\n50,40,0\n", "other.csv"), like=train)
+    assert data.X.tolist() == [[40, 50]]
+    assert read_dataset(write(tmp_path, "7,8\n", "other.csv"), like=train).X.tolist() == [[7, 8]]
 
 
 def test_coordinates_are_no_labels_for_a_model_that_has_them_as_features(tmp_path):

@@ -101,6 +101,7 @@ BAD_CSV = [
     ("1,2,3\n4,5,6,7\n", "line 2: has 4 columns where 3 are expected"),
     ("a,b,y\n1,2,3\n\n4,x,6\n", r"line 4: column 2 \(b\) is 'x', not a number"),
     ("1,2,3\n4,,6\n", "line 2: column 2 is empty"),
+    ("1,2,3\n4,1_0,6\n", "line 2: column 2 is '1_0', not a number"),
     ("1,2,3\nnan,5,6\n", "line 2: column 1 is nan, not finite"),
     ("1,2,3\n4,-inf,6\n", "line 2: column 2 is -inf, not finite"),
     ("1,2,3\n4,5,six\n", "line 2: label 'six' is not a number, unlike others here"),

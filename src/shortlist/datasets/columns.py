@@ -202,7 +202,7 @@ def _roles_like(
         drop=options.drop,
     )
     roles = _fixed_roles(names, width, given, path)
-    wanted: Sequence[str] = _table_columns(like)
+    wanted: Sequence[str] = feature_columns(like)
     if like.feature_names is not None and set(like.feature_names) <= set(names):
         wanted = like.feature_names  # what was one column of lists may be many columns here
     repeated = len(set(names)) < len(names)
@@ -217,7 +217,7 @@ def _roles_like(
     return replace(roles, features=tuple(places[name] for name in wanted))
 
 
-def _table_columns(like: Reading) -> list[str]:
+def feature_columns(like: Reading) -> list[str]:
     """The columns that held the features: those with no other role, in the file's order."""
     others = {like.label, like.id_column, like.weight_column, *like.drop}
     return [name for name in like.columns or () if name not in others]
@@ -227,7 +227,7 @@ def _names_by_place(like: Reading, width: int, path: str) -> tuple[str, ...]:
     """Names for a table without any: those of the other table, column by column."""
     if like.columns is not None and width == len(like.columns):
         return like.columns
-    features = _table_columns(like)
+    features = feature_columns(like)
     if width == len(features):
         return tuple(features)
     raise DataError(

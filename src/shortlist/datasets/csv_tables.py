@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import DataError
-from .columns import TableOptions, assign_roles, names_label
+from .columns import TableOptions, assign_roles, feature_columns, names_label
 from .containers import LabeledData
 from .files import as_text, check_readable, format_suffix, open_data, parser_errors
 from .labels import check_label_type, parse_labels, shown
@@ -109,7 +109,8 @@ class _Table:
         options: TableOptions,
     ) -> None:
         self.path, self.delimiter, self.options = path, delimiter, options
-        self._reader = csv.reader(text, delimiter=delimiter, skipinitialspace=True)
+        self._underscore = False
+        self._reader = csv.reader(self._watched(text), delimiter=delimiter, skipinitialspace=True)
         self._rows = (row for row in self._reader if row)  # blank lines are no examples
         first = next(self._rows, None)
         if first is None:
@@ -122,6 +123,13 @@ class _Table:
         self.roles = assign_roles(names, self.width, options, path)
         self._check_features()
 
+    def _watched(self, text: Iterable[str]) -> Iterator[str]:
+        """Note lines with an underscore: Python takes 1_0 for the number 10."""
+        for line in text:
+            if "_" in line:
+                self._underscore = True
+            yield line
+
     def _is_header(self, header: bool | str) -> bool:
         if header != "auto":
             return bool(header)
@@ -133,8 +141,10 @@ class _Table:
         if names_label(self._first):
             return True
         like = self.options.like
-        if like is not None and like.columns is not None and set(self._first) & set(like.columns):
-            return True
+        if like is not None and like.columns is not None:
+            # A line of data has a number; a line of names has those known, or none.
+            known = set(feature_columns(like)) <= set(self._first)
+            return known or all(_number_or_none(cell) is None for cell in self._first)
         # The label may be a word in a line of data; the features may not.
         roles = assign_roles(None, self.width, self.options, self.path)
         features = [self._first[i] for i in roles.features]
@@ -194,9 +204,12 @@ class _Table:
         features = roles.features
         for line, row in self._lines():
             try:
+                if self._underscore:
+                    raise ValueError
                 values.extend([float(row[i]) for i in features])
             except ValueError:
                 values.extend(self._numbers(row, line))
+            self._underscore = False
             for column, cells in others.items():
                 cells.append(row[column].strip())
             lines.append(line)
@@ -285,6 +298,6 @@ def _is_missing(cell: str) -> bool:
 
 def _number_or_none(cell: str) -> float | None:
     try:
-        return float(cell)
+        return None if "_" in cell else float(cell)
     except ValueError:
         return None
