@@ -37,6 +37,8 @@ def test_plain_data_and_back(tmp_path):
         ({"format": "csv"}, "lacks 'n_features'"),
         ({"format": "csv", "n_features": 0}, "n_features of a description of data cannot be 0"),
         ({"format": "csv", "n_features": True}, "n_features"),
+        ({"format": "libsvm", "n_features": 10**12}, "n_features"),
+        ({"format": "csv", "n_features": 1, "fill": [float("inf")]}, "fill"),
         ({"format": "csv", "n_features": 2, "code": 1}, "unknown entry 'code'"),
         ({"format": "csv", "n_features": 2, "feature_names": ["a"]}, "one entry a feature"),
         ({"format": "csv", "n_features": 1, "feature_names": [1]}, "feature_names"),
@@ -124,6 +126,10 @@ def test_columns_are_matched_by_name(tmp_path):
     assert data.X.tolist() == [[10, 20]]
     assert data.y.tolist() == [3]
     assert data.feature_names == ("a", "b")
+    # What was read like the first is as good an example for a third.
+    again = read_dataset(other, like=data.reading)
+    assert again.X.tolist() == [[10, 20]]
+    assert data.reading.drop == ("extra",)
 
 
 def test_missing_columns_are_named(tmp_path):
@@ -139,6 +145,14 @@ def test_labels_may_be_absent(tmp_path):
     data = read_dataset(write(tmp_path, "b,a\n1,2\n", "other.csv"), like=train)
     assert data.y is None
     assert data.X.tolist() == [[2, 1]]
+
+
+def test_a_name_that_is_there_twice(tmp_path):
+    path = write(tmp_path, "a,a,digit\n1,2,3\n")
+    train = reading_of(path)
+    assert read_dataset(path, like=train).X.tolist() == [[1, 2]]
+    with pytest.raises(DataError, match="two columns of the same name, so names do not tell"):
+        read_dataset(write(tmp_path, "a,digit,a\n1,3,2\n", "other.csv"), like=train)
 
 
 def test_names_of_columns_that_are_numbers(tmp_path):

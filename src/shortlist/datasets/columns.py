@@ -197,24 +197,33 @@ def _roles_like(
     given = replace(
         options,
         label=_present(like.label, names) if options.label == "auto" else options.label,
-        id_column=options.id_column or _present(like.id_column, names),
-        weight_column=options.weight_column or _present(like.weight_column, names),
-        drop=options.drop,
+        id_column=_either(options.id_column, _present(like.id_column, names)),
+        weight_column=_either(options.weight_column, _present(like.weight_column, names)),
     )
     roles = _fixed_roles(names, width, given, path)
+    if len(set(names)) < len(names):
+        features = _same_features(like, names, path)
+    else:
+        features = _features_by_name(like, names, path)
+    used = {roles.label, roles.id_column, roles.weight_column, *features}
+    return replace(roles, features=features, drop=tuple(i for i in range(width) if i not in used))
+
+
+def _features_by_name(like: Reading, names: Sequence[str], path: str) -> tuple[int, ...]:
     wanted: Sequence[str] = feature_columns(like)
     if like.feature_names is not None and set(like.feature_names) <= set(names):
         wanted = like.feature_names  # what was one column of lists may be many columns here
-    repeated = len(set(names)) < len(names)
-    if repeated and tuple(names) != like.columns:
-        raise DataError("has two columns of the same name, so names do not tell which", path=path)
-    if repeated:
-        taken = {roles.label, roles.id_column, roles.weight_column, *roles.drop}
-        dropped = {_find(column, names, width, path) for column in like.drop}
-        return replace(roles, features=tuple(i for i in range(width) if i not in taken | dropped))
     _require(wanted, names, path)
     places = {name: i for i, name in enumerate(names)}
-    return replace(roles, features=tuple(places[name] for name in wanted))
+    return tuple(places[name] for name in wanted)
+
+
+def _same_features(like: Reading, names: Sequence[str], path: str) -> tuple[int, ...]:
+    """The features of a table with a name that is there twice: only all the same names will do."""
+    if tuple(names) != like.columns:
+        raise DataError("has two columns of the same name, so names do not tell which", path=path)
+    others = {like.label, like.id_column, like.weight_column, *like.drop}
+    return tuple(i for i, name in enumerate(names) if name not in others)
 
 
 def feature_columns(like: Reading) -> list[str]:
@@ -245,15 +254,17 @@ def _roles_by_place(
     given = replace(
         options,
         label=like.label if options.label == "auto" else options.label,
-        id_column=options.id_column if options.id_column is not None else like.id_column,
-        weight_column=(
-            options.weight_column if options.weight_column is not None else like.weight_column
-        ),
+        id_column=_either(options.id_column, like.id_column),
+        weight_column=_either(options.weight_column, like.weight_column),
         drop=options.drop or like.drop,
     )
     roles = _fixed_roles(names, width, given, path)
     taken = {roles.label, roles.id_column, roles.weight_column, *roles.drop}
     return replace(roles, features=tuple(i for i in range(width) if i not in taken))
+
+
+def _either(given: Column | None, otherwise: Column | None) -> Column | None:
+    return otherwise if given is None else given
 
 
 def _present(column: Column | None, names: Sequence[str]) -> Column | None:

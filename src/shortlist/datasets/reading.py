@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 Column = str | int
+
+# The number of features that indices of 32 bits can tell apart.
+_LARGEST_NUMBER = 2**31
 
 
 @dataclass(frozen=True)
@@ -150,7 +154,7 @@ def _is_name_pair(value: Any) -> bool:
 
 _CHECKS: dict[str, Any] = {
     "format": _is_text,
-    "n_features": lambda value: _is_number(value) and value >= 1,
+    "n_features": lambda value: _is_number(value) and 1 <= value <= _LARGEST_NUMBER,
     "feature_names": _all(_is_text),
     "columns": _all(_is_text),
     "label": _is_column,
@@ -164,6 +168,6 @@ _CHECKS: dict[str, Any] = {
     "id_column": _is_column,
     "weight_column": _is_column,
     "missing": lambda value: value in ("error", "mean", "drop"),
-    "fill": _all(lambda value: isinstance(value, int | float) and not isinstance(value, bool)),
+    "fill": _all(lambda value: isinstance(value, float) and math.isfinite(value)),
     "delimiter": lambda value: _is_text(value) and len(value) == 1,
 }
