@@ -82,6 +82,19 @@ def test_npz_with_csr_parts(npz, compressed):
         read_dataset(npz(**{**parts, "X_indices": matrix.indices + 9}, y=Y))
 
 
+def test_csr_parts_in_the_other_byte_order(npz):
+    matrix = sparse.csr_matrix(np.where(np.abs(X) > 0.5, X, 0))
+    path = npz(
+        X_data=matrix.data.astype(">f8"),
+        X_indices=matrix.indices.astype(">i4"),
+        X_indptr=matrix.indptr,
+        X_shape=np.array(matrix.shape),
+        y=Y,
+    )
+    data = read_dataset(path)
+    np.testing.assert_array_equal(data.X @ np.eye(4), matrix.toarray())
+
+
 def test_npz_of_text_labels_and_unlabelled_data(npz):
     words = np.array(["x", "y", "z", "x", "y", "z"])
     assert read_dataset(npz(X=X, y=words)).y.tolist() == words.tolist()
