@@ -261,7 +261,7 @@ def _features_of(arrays: Mapping[str, Any], split: str, name: str) -> Any:
     # CSR parts come first: "X_train_data" must not be taken for something else's features.
     for key in _keys(_FEATURES, split):
         if all(f"{key}_{part}" in arrays for part in _CSR_PARTS):
-            *parts, shape = (_native(arrays[f"{key}_{part}"]) for part in _CSR_PARTS)
+            *parts, shape = (arrays[f"{key}_{part}"] for part in _CSR_PARTS)
             with parser_errors(f"the CSR parts of {key!r} do not fit together", name):
                 matrix = sparse.csr_matrix(tuple(parts), shape=_shape(shape))
                 return _checked_csr(matrix, name)
@@ -282,17 +282,12 @@ def _scipy_matrix(arrays: Mapping[str, Any], name: str) -> sparse.csr_matrix:
         kind = stored.decode("ascii") if isinstance(stored, bytes) else str(stored)
         if kind not in _SCIPY_PARTS:
             raise ValueError(f"its format is {kind!r}: save it as CSR")
-        first, second, third = (_native(arrays[part]) for part in _SCIPY_PARTS[kind])
+        first, second, third = (arrays[part] for part in _SCIPY_PARTS[kind])
         shape = _shape(arrays["shape"])
         if kind == "coo":
             return _checked_csr(sparse.coo_matrix((first, (second, third)), shape=shape), name)
         make = sparse.csr_matrix if kind == "csr" else sparse.csc_matrix
         return _checked_csr(make((first, second, third), shape=shape), name)
-
-
-def _native(array: np.ndarray) -> np.ndarray:
-    """Return an array in this machine's byte order, the only one scipy's matrices work with."""
-    return array.astype(array.dtype.newbyteorder("="), copy=False)
 
 
 def _shape(values: Any) -> tuple[int, int]:
@@ -306,7 +301,11 @@ def _checked_csr(X: Any, name: str) -> sparse.csr_matrix:
         X.check_format(full_check=True)  # the constructor of "coo" has checked its indices
     if X.format != "csr":
         check_read_size(8 * (X.shape[0] + 1), os.path.getsize(name), name, "the matrix")
-    return sparse.csr_matrix(X.tocsr())
+    X = sparse.csr_matrix(X.tocsr())
+    if not X.has_canonical_format:
+        X = X.copy()  # a memory map cannot be put in order
+        X.sum_duplicates()
+    return X
 
 
 def _texts(arrays: Mapping[str, Any], keys: tuple[str, ...], name: str) -> tuple[str, ...] | None:
