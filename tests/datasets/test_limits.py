@@ -53,6 +53,20 @@ def test_a_long_run_in_a_parquet_file(tmp_path, small_limit):
         read_dataset(path)
 
 
+@pytest.mark.parametrize("suffix", [".feather", ".arrow"])
+def test_compressed_batches(tmp_path, small_limit, suffix):
+    pa = pytest.importorskip("pyarrow")
+    table = pa.table({"a": np.zeros(2**18), "y": np.zeros(2**18, np.int8)})
+    path = tmp_path / f"a{suffix}"
+    options = pa.ipc.IpcWriteOptions(compression="zstd")
+    kind = pa.ipc.new_file if suffix == ".feather" else pa.ipc.new_stream
+    with kind(path, table.schema, options=options) as writer:
+        writer.write_table(table, max_chunksize=2**14)
+    assert path.stat().st_size < 2**16
+    with pytest.raises(DataError, match=r"would take more than the 1\.0 MiB allowed"):
+        read_dataset(path)
+
+
 def test_the_limit_without_a_word(monkeypatch):
     monkeypatch.delenv(limits.LIMIT_VARIABLE, raising=False)
     monkeypatch.setattr(limits, "available_bytes", lambda: None)

@@ -104,9 +104,12 @@ def _parquet_table(name: str) -> Any:
     with parser_errors("is not a complete Parquet file", name), open(name, "rb") as file:
         stored = parquet.ParquetFile(file)
         metadata = stored.metadata
-        # A run of equal values takes a few bytes, however long it is said to be.
-        least = metadata.num_rows * max(metadata.num_columns, 1)
-        check_read_size(least, os.path.getsize(name), name)
+        # A run of equal values takes a few bytes in the file, however long it is, and eight each
+        # in the matrix of features.
+        values = 8 * metadata.num_rows * max(metadata.num_columns, 1)
+        groups = map(metadata.row_group, range(metadata.num_row_groups))
+        announced = max(values, sum(group.total_byte_size for group in groups))
+        check_read_size(announced, os.path.getsize(name), name)
         return _validated(stored.read())
 
 
@@ -118,10 +121,17 @@ def _arrow_table(name: str) -> Any:
         file.seek(0)
         if start.startswith(_FEATHER_1):
             raise DataError("is a Feather file of version 1: save it as version 2", path=name)
-        opened = (
-            pyarrow.ipc.open_file(file) if start == _ARROW_FILE else pyarrow.ipc.open_stream(file)
-        )
-        return _validated(opened.read_all())
+        if start == _ARROW_FILE:
+            reader = pyarrow.ipc.open_file(file)
+            batches = map(reader.get_batch, range(reader.num_record_batches))
+        else:
+            reader = batches = pyarrow.ipc.open_stream(file)
+        kept, size = [], 0
+        for batch in batches:
+            size += batch.nbytes
+            check_read_size(size, os.path.getsize(name), name)
+            kept.append(batch)
+        return _validated(pyarrow.Table.from_batches(kept, reader.schema))
 
 
 def _validated(table: Any) -> Any:
