@@ -21,8 +21,8 @@ Meta = Mapping[str, Any]
 
 # What ``Result.status`` may say.
 _STATUSES = frozenset(["converged", "max_epochs", "interrupted", "stopped", "stalled"])
-# A dual value may exceed the primal one by rounding.
-_ROUNDING = 1e-6
+# By rounding, a dual value may exceed the primal one by this share, and an accuracy 1 by as much.
+_ROUNDING = 1e-4
 _LARGEST_SEED = 2**32 - 1
 
 
@@ -52,7 +52,8 @@ def _check_common_parameters(params: Any) -> None:
     """Check the parameters that the estimators' own checks leave to their use in ``fit``."""
     _require(isinstance(params, dict), "the parameters are not a dictionary")
     for name in ("fit_intercept", "warm_start"):
-        _require(isinstance(params.get(name, False), bool), f"{name} is neither True nor False")
+        value = params.get(name, False)
+        _require(isinstance(value, int) and value in (0, 1), f"{name} is neither True nor False")
     verbose = params.get("verbose", 0)
     _require(isinstance(verbose, int) and verbose >= 0, f"verbose is {verbose!r}")
     seed = params.get("random_state")
@@ -153,7 +154,7 @@ def _check_result(result: Any, convex: bool) -> None:
     for moment in record.history:
         _check_number("epoch", moment.epoch)
         accuracy = moment.accuracy
-        valid = accuracy is None or (_is_real(accuracy) and 0 <= accuracy <= 1)
+        valid = accuracy is None or (_is_real(accuracy) and 0 <= accuracy <= 1 + _ROUNDING)
         _require(valid, f"an accuracy in the training's record is {accuracy!r}")
     for name in ("gap", "relative_gap"):
         if name in result:
@@ -224,7 +225,8 @@ def _check_kernel_numbers(model: Any, gamma: Any) -> None:
         _require(given in ("scale", "auto"), f"the parameter gamma is {given!r}")
     else:
         _require(_is_real(given) and float(given) == float(gamma), "gamma is not the parameter")
-    for name in ("degree", "coef0", "cache_size"):
+    used = ("degree", "coef0", "cache_size") if model.kernel == "poly" else ("cache_size",)
+    for name in used:
         value = getattr(model, name)
         _require(_is_real(value) and 0 <= float(value) < math.inf, f"{name} is {value!r}")
 
@@ -294,7 +296,8 @@ def _check_table(arrays: Arrays, table: Any, ks: list[int]) -> None:
     for word in ("mean", "std"):
         name = f"{word}_scores"
         scores = _check_array(name, arrays[name], (n_rows, len(ks)))
-        _require(((scores >= 0) & (scores <= 1)).all(), f"{name} holds what is no accuracy")
+        possible = (scores >= 0) & (scores <= 1 + _ROUNDING)
+        _require(possible.all(), f"{name} holds what is no accuracy")
         for column, k in enumerate(ks):
             stated = table.get(f"{word}_top{k}")
             _require(stated is not None, f"the table has no column {word}_top{k}")
