@@ -92,6 +92,19 @@ def test_names_within_an_npz_are_kept_for_all_parts(tmp_path):
     assert read_splits(path)["test"].reading.class_names == ((0, "10"), (1, "11"), (2, "12"))
 
 
+def test_names_that_are_no_text(tmp_path):
+    path = tmp_path / "a.npz"
+    for names in (np.array([0x110000, 0x41], "u4").view("U1"), np.array([b"\xff", b"a"])):
+        np.savez(path, X=np.ones((2, 2)), y=[0, 1], target_names=names)
+        with pytest.raises(
+            DataError, match=r"a\.npz: the names 'target_names' (hold some|are not)"
+        ):
+            read_dataset(path)
+    np.savez(path, X=np.ones((2, 2)), y=[0, 1], target_names=np.array([1j, 2j]))
+    with pytest.raises(DataError, match="the names 'target_names' are not text"):
+        read_dataset(path)
+
+
 def test_scipys_own_files(tmp_path):
     """scipy.sparse.save_npz has no labels: they come from a file of their own."""
     X = sparse.random(6, 5, density=0.4, format="csr", random_state=0)

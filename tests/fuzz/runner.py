@@ -74,7 +74,7 @@ def _run_from(target: str, first: int, runs: int, seed: int, folder: Path, repor
     errors = worker.communicate()[1]
     if worker.returncode == 0:
         return runs
-    last_words = errors.strip().splitlines()[-12:]
+    last_words = [line for line in errors.splitlines() if not line.startswith("Extension")][-12:]
     report.add(first, "crash", f"ended the process ({worker.returncode}): {last_words}")
     return first + 1
 

@@ -313,9 +313,12 @@ def _texts(arrays: Mapping[str, Any], keys: tuple[str, ...], name: str) -> tuple
     key = _present(arrays, keys)
     if key is None:
         return None
+    what = f"the names {key!r}"
+    stored = np.asarray(arrays[key]).ravel()
+    if stored.dtype.kind in "SU":
+        return tuple(text_array(stored, name, what).tolist())
     # A MATLAB cell array is an array of objects, each an array with one string.
-    cells = [np.asarray(cell).ravel()[:1] for cell in np.asarray(arrays[key]).ravel()]
-    return tuple(_text(cell, f"the names {key!r}", name) for cell in cells)
+    return tuple(_text(np.asarray(cell).ravel()[:1], what, name) for cell in stored)
 
 
 def _text(cell: np.ndarray, what: str, name: str) -> str:
