@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import json
-import signal
 import sys
 from pathlib import Path
 
-from tests.fuzz.runner import SECONDS_PER_CASE, alarm_after, limit_resources
+from tests.fuzz.runner import SECONDS_PER_CASE, limit_resources, time_limit
 
 
 def main(target: str, first: int, stop: int, seed: int, folder: Path) -> None:
@@ -17,11 +16,9 @@ def main(target: str, first: int, stop: int, seed: int, folder: Path) -> None:
         from tests.fuzz.models import Models as Cases  # type: ignore[assignment]
     cases = Cases(seed, folder)
     limit_resources()
-    arm = alarm_after(SECONDS_PER_CASE)
     for number in range(first, stop):
-        arm()
-        kind, outcome = cases.run(number)
-        signal.alarm(0)
+        with time_limit(SECONDS_PER_CASE):
+            kind, outcome = cases.run(number)
         sys.stdout.write(json.dumps([number, kind, outcome]) + "\n")
         sys.stdout.flush()
 
