@@ -99,6 +99,20 @@ def test_csr_parts_with_an_entry_twice_and_either_byte_order(npz, compressed, or
     assert X.has_canonical_format
 
 
+@pytest.mark.parametrize("indptr", [[0, 4, 0], [0, 0, 4, 1]])
+def test_pointers_that_decrease(npz, indptr):
+    rows = len(indptr) - 1
+    path = npz(
+        X_data=np.ones(4),
+        X_indices=np.array([0, 1, 0, 1]),
+        X_indptr=np.array(indptr),
+        X_shape=np.array([rows, 2]),
+        y=np.arange(rows),
+    )
+    with pytest.raises(DataError, match="the CSR parts of 'X' do not fit together"):
+        read_dataset(path)
+
+
 def test_npz_of_text_labels_and_unlabelled_data(npz):
     words = np.array(["x", "y", "z", "x", "y", "z"])
     assert read_dataset(npz(X=X, y=words)).y.tolist() == words.tolist()

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from .._sparse import check_sparse
 from ..errors import DataError
 from .checks import check_features
 from .columns import features_by_name
@@ -298,7 +299,7 @@ def _shape(values: Any) -> tuple[int, int]:
 def _checked_csr(X: Any, name: str) -> sparse.csr_matrix:
     """Return a sparse matrix as CSR, its indices checked before anything follows them."""
     if X.format in ("csr", "csc"):
-        X.check_format(full_check=True)  # the constructor of "coo" has checked its indices
+        check_sparse(X)  # the constructor of "coo" has checked its indices
     if X.format != "csr":
         check_read_size(8 * (X.shape[0] + 1), os.path.getsize(name), name, "the matrix")
     X = sparse.csr_matrix(X.tocsr())
