@@ -1,7 +1,6 @@
 """Saving and loading: exact, data only, whole or not at all, and clear about bad files."""
 
 import errno
-import json
 import os
 import pickle
 import struct
@@ -17,7 +16,9 @@ from scipy import sparse
 
 import shortlist
 from shortlist import persistence
-from shortlist.persistence import ModelFileError, describe, load, save
+from shortlist.errors import ModelFileError
+from shortlist.persistence import describe, load, save
+from tests.model_files import own_entry, refused, rewrite
 
 
 class Fake:
@@ -247,17 +248,6 @@ def test_lazy_public_names():
 # --- bad files -------------------------------------------------------------------------------
 
 
-def refused(path):
-    """Return the message with which both readers refuse a file: one line that names it."""
-    with pytest.raises(ModelFileError) as loading:
-        load(path)
-    message = str(loading.value)
-    assert message.startswith(f"{path}: ")
-    assert "\n" not in message
-    assert isinstance(loading.value, ValueError)
-    return message.removeprefix(f"{path}: ")
-
-
 def test_every_way_to_cut_a_file_short_is_noticed(saved):
     whole = saved.read_bytes()
     for size in range(len(whole)):
@@ -333,22 +323,6 @@ def test_no_permission(saved, monkeypatch):
 
     monkeypatch.setattr("builtins.open", refuse)
     assert refused(saved) == "no permission to read this file"
-
-
-def own_entry(path):
-    """Return what a file says of itself, as plain data."""
-    whole = path.read_bytes()
-    end = 8 + struct.unpack("<Q", whole[:8])[0]
-    return json.loads(json.loads(whole[8:end])["__metadata__"]["shortlist-model"])
-
-
-def rewrite(path, arrays=None, **changes):
-    """Change a file's entries or arrays, with a checksum that fits, as an attacker could."""
-    arrays = safetensors.numpy.load(path.read_bytes()) if arrays is None else arrays
-    own = {**own_entry(path), **changes}
-    own["sha256"] = persistence._digest(own["state"], arrays)
-    metadata = {"shortlist-model": json.dumps(own)}
-    path.write_bytes(safetensors.numpy.save(arrays, metadata=metadata))
 
 
 def test_a_newer_format(saved):
@@ -561,3 +535,37 @@ def test_an_array_that_does_not_fit_the_others_is_refused(name, problem, tmp_pat
     arrays[largest] = np.ascontiguousarray(arrays[largest][:-1])
     rewrite(path, arrays)
     assert "does not hold a complete model" in refused(path)
+
+
+# --- how the data was read ------------------------------------------------------------------------
+
+
+def test_data_is_kept_with_the_model(model, tmp_path):
+    data = {"reading": {"format": "csv", "n_features": 3, "label": "digit"}, "scale": [1.0, 2.0]}
+    save(model, tmp_path / "m", data=data)
+    assert describe(tmp_path / "m").data == data
+    back = load(tmp_path / "m")
+    assert back.data_ == data
+    save(back, tmp_path / "again")
+    assert (tmp_path / "again").read_bytes() == (tmp_path / "m").read_bytes()
+    save(back, tmp_path / "other", data={})
+    assert load(tmp_path / "other").data_ == {}
+
+
+def test_without_data_there_is_none(saved):
+    assert not hasattr(load(saved), "data_")
+    assert describe(saved).data is None
+
+
+@pytest.mark.parametrize("data", [{"a": object()}, {"a": float("nan")}, 3, {"a": np.ones(2)}])
+def test_data_must_be_plain(model, tmp_path, data):
+    with pytest.raises(TypeError, match="data must be a mapping of plain data"):
+        save(model, tmp_path / "m", data=data)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_damaged_data_is_noticed(model, tmp_path):
+    save(model, tmp_path / "m", data={"a": 1})
+    state = own_entry(tmp_path / "m")["state"]
+    rewrite(tmp_path / "m", state={**state, "data": [1]})
+    assert "data is not a mapping" in refused(tmp_path / "m")

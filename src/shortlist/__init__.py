@@ -18,7 +18,7 @@ _HOME = {
     "to_onnx": "shortlist.onnx",
 }
 _MODULES = frozenset(
-    ["calibration", "conformal", "datasets", "estimators", "experiments", "losses"]
+    ["calibration", "conformal", "datasets", "errors", "estimators", "experiments", "losses"]
     + ["metrics", "onnx", "plots", "probabilities", "projections", "solvers", "special", "torch"]
 )
 

@@ -15,6 +15,8 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from ._sparse import check_sparse
+
 _MARK = "$"
 _STORED_KINDS = "biuf"
 _WORDS = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}
@@ -152,5 +154,5 @@ class Decoder:
     def _csr(self, value: dict[str, Any]) -> Any:
         parts = tuple(self(value[part]) for part in _CSR_PARTS)
         matrix = sparse.csr_matrix(parts, shape=tuple(value["shape"]))
-        matrix.check_format(full_check=True)
+        check_sparse(matrix)
         return matrix

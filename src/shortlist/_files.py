@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import glob
 import os
 import tempfile
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+
+# A temporary file of this age is no longer being written: its process was killed.
+_STRAY_SECONDS = 24 * 3600
 
 
 @contextmanager
@@ -14,7 +19,8 @@ def atomic_write(path: str | os.PathLike[str]) -> Iterator[Path]:
     """Yield the path of a temporary file to write, and put it in place of ``path`` at the end.
 
     The temporary file lies in the same directory, is flushed to disk before it is renamed, and is
-    removed if anything goes wrong (an error, a full disk, Ctrl-C): then ``path`` is as it was.
+    removed if anything goes wrong (an error, a full disk, Ctrl-C): then ``path`` is as it was. What
+    a killed process left is removed by a later call for the same ``path``, a day after.
     """
     # A link's target is replaced, not the link.
     target = Path(os.path.realpath(path))
@@ -22,6 +28,7 @@ def atomic_write(path: str | os.PathLike[str]) -> Iterator[Path]:
         raise FileNotFoundError(f"{os.fspath(path)}: no such directory: {target.parent}")
     if target.exists() and not target.is_file():
         raise OSError(f"{os.fspath(path)}: exists and is not a regular file")
+    _remove_strays(target)
     handle, name = tempfile.mkstemp(prefix=f".{target.name}.", suffix=".part", dir=target.parent)
     os.close(handle)
     part = Path(name)
@@ -40,6 +47,14 @@ def atomic_write(path: str | os.PathLike[str]) -> Iterator[Path]:
     # The file is complete and in place: a file system that cannot flush directories is no error.
     with suppress(OSError):
         _flush(target.parent)
+
+
+def _remove_strays(target: Path) -> None:
+    pattern = f".{glob.escape(target.name)}.*.part"
+    for stray in target.parent.glob(pattern):
+        with suppress(OSError):
+            if time.time() - stray.stat().st_mtime > _STRAY_SECONDS:
+                stray.unlink()
 
 
 def _take_mode(part: Path, target: Path) -> None:

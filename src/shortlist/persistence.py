@@ -7,8 +7,12 @@ saving a model twice is to give the same bytes):
     format_version   1
     shortlist        the version of Shortlist that wrote it
     estimator        the class, by its registered name
-    state            parameters, fitted attributes, the training's record
+    state            parameters, fitted attributes, the training's record; and under "data", if
+                     it was given, how the training data was read
     sha256           of the state and the arrays, so that damage does not go unnoticed
+
+A checksum tells damage only. What is loaded is checked to be a model that ``fit`` could have made
+(:mod:`shortlist._model_checks`), whoever wrote the file.
 
 A class takes part by being registered below and offering
 
@@ -25,7 +29,7 @@ import hashlib
 import json
 import os
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import import_module
@@ -36,8 +40,9 @@ import numpy as np
 from . import __version__
 from ._encoding import Decoder, Encoder
 from ._files import atomic_write
-from .datasets.errors import DataError
+from ._model_checks import check_state
 from .datasets.files import check_readable, plain_errors
+from .errors import DataError, ModelFileError
 
 FORMAT = "shortlist-model"
 FORMAT_VERSION = 1
@@ -56,10 +61,7 @@ _AROUND_A_MODEL = {
 
 # safetensors' own limit on the header, and a guard against reading rubbish as a length.
 _LARGEST_HEADER = 100_000_000
-
-
-class ModelFileError(DataError):
-    """A model file that cannot be used, told in one line that names the file."""
+_SHOWN_REASON = 300
 
 
 @dataclass(frozen=True)
@@ -76,9 +78,12 @@ class ModelInfo:
     shortlist_version: str
     meta: dict[str, Any]
     arrays: dict[str, tuple[str, tuple[int, ...]]]
+    data: dict[str, Any] | None = None
 
 
-def save(model: Any, path: str | os.PathLike[str]) -> None:
+def save(
+    model: Any, path: str | os.PathLike[str], *, data: Mapping[str, Any] | None = None
+) -> None:
     """Save a fitted model; the file appears whole or not at all.
 
     Parameters
@@ -87,12 +92,16 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
         Fitted.
     path : path-like
         An existing file is replaced once the new one is complete and on disk.
+    data : mapping or None
+        What else the file is to say, such as how the training data was read
+        (``{"reading": data.reading.to_dict()}``): plain data for JSON. Loading gives it back as
+        ``model.data_``. None keeps the ``data_`` that the model was loaded with, if any.
 
     Raises
     ------
     TypeError
         If the model is not one of these classes, or holds something that is not data (such as a
-        kernel given as a function).
+        kernel given as a function), or ``data`` is not plain data.
     """
     import safetensors.numpy
 
@@ -104,6 +113,10 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
             f"a {type(model).__name__} cannot be saved, only {known}, and around one of these "
             f"{around}"
         )
+    if data is None:
+        data = getattr(model, "data_", None)
+    if data is not None:
+        entry["state"]["data"] = _plain_data(data)
     own = {
         "format_version": FORMAT_VERSION,
         "shortlist": __version__,
@@ -122,7 +135,8 @@ def load(path: str | os.PathLike[str]) -> Any:
     ------
     ModelFileError
         (a ValueError) if there is no such file, it is not a Shortlist model, it is cut short or
-        damaged, or a newer Shortlist wrote it in a format this one does not know.
+        damaged, it holds what ``fit`` could not have made, or a newer Shortlist wrote it in a
+        format this one does not know.
     """
     import safetensors
     import safetensors.numpy
@@ -137,8 +151,13 @@ def load(path: str | os.PathLike[str]) -> Any:
             raise ModelFileError(f"is damaged ({error})", path=name) from None
         if _digest(header.state, arrays) != header.sha256:
             raise ModelFileError("is damaged: its checksum does not match", path=name)
-        entry = {"estimator": header.estimator, "state": header.state}
-        return Decoder(arrays, _decode_model)({"$model": entry})
+        state, data = _without_data(header.state)
+        model = Decoder(arrays, _decode_model)(
+            {"$model": {"estimator": header.estimator, "state": state}}
+        )
+        if data is not None:
+            model.data_ = data
+        return model
 
 
 def describe(path: str | os.PathLike[str]) -> ModelInfo:
@@ -146,14 +165,15 @@ def describe(path: str | os.PathLike[str]) -> ModelInfo:
     name = os.fspath(path)
     with _told_as_model_file_error(name):
         header = _read_header(name)
-        state = _Outline()(header.state)
+        state, data = _without_data(header.state)
         return ModelInfo(
             path=name,
             estimator=header.estimator,
             format_version=header.format_version,
             shortlist_version=header.shortlist_version,
-            meta=state["meta"],
+            meta=_Outline()(state)["meta"],
             arrays=header.arrays,
+            data=data,
         )
 
 
@@ -198,8 +218,30 @@ def _encode_model(encoder: Encoder, model: Any, prefix: str) -> dict[str, Any] |
 
 
 def _decode_model(entry: dict[str, Any]) -> Any:
-    state = entry["state"]
-    return _class_of(entry["estimator"])._from_state(state["arrays"], state["meta"])
+    estimator, state = entry["estimator"], entry["state"]
+    make = _class_of(estimator)._from_state
+    check_state(estimator, state["arrays"], state["meta"])
+    return make(state["arrays"], state["meta"])
+
+
+def _plain_data(data: Any) -> dict[str, Any]:
+    """Return a copy of a mapping of plain data, as JSON will give it back."""
+    try:
+        copy = json.loads(_to_json(dict(data)))
+    except (TypeError, ValueError) as error:
+        raise TypeError(f"data must be a mapping of plain data: {error}") from None
+    return dict(copy)
+
+
+def _without_data(state: Any) -> tuple[dict[str, Any], dict[str, Any] | None]:
+    """Return a state without what :func:`save` was given as ``data``, and that."""
+    if not isinstance(state, dict):
+        raise TypeError(f"the state is a {type(state).__name__}, not a mapping")
+    rest = dict(state)
+    data = rest.pop("data", None)
+    if data is not None and not isinstance(data, dict):
+        raise ValueError("data is not a mapping")
+    return rest, data
 
 
 def _to_json(value: Any) -> str:
@@ -225,8 +267,9 @@ def _told_as_model_file_error(path: str) -> Iterator[None]:
         raise
     except DataError as error:
         raise ModelFileError(str(error).removeprefix(f"{path}: "), path=path) from None
-    except (ValueError, KeyError, TypeError, AttributeError, IndexError, RecursionError) as error:
-        message = f"does not hold a complete model ({type(error).__name__}: {error})"
+    except Exception as error:  # of a file that anybody may have written
+        reason = str(error) if isinstance(error, ValueError) else f"{type(error).__name__}: {error}"
+        message = f"does not hold a complete model ({reason[:_SHOWN_REASON]})"
         raise ModelFileError(message, path=path) from error
 
 

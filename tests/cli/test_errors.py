@@ -96,7 +96,7 @@ def test_missing_and_unreadable_files(command, tmp_path):
     check_refused(ended, tmp_path, [], "nor a data set of this name", "letter")
     (tmp_path / "folder").mkdir()
     ended = command("train", "folder", "-o", "m")
-    check_refused(ended, tmp_path, ["folder"], "is a directory, not a file")
+    check_refused(ended, tmp_path, ["folder"], "is a directory without data files")
 
 
 @pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() == 0, reason="root may read all")

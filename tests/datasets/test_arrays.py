@@ -5,7 +5,8 @@ import pytest
 from scipy import sparse
 from scipy.io import savemat
 
-from shortlist.datasets import DataError, read_dataset, read_npy, read_splits
+from shortlist.datasets import read_dataset, read_npy, read_splits
+from shortlist.errors import DataError
 
 X = np.random.default_rng(0).normal(size=(6, 4))
 Y = np.array([3, 1, 2, 3, 1, 2])
@@ -79,6 +80,37 @@ def test_npz_with_csr_parts(npz, compressed):
     assert (matrix != data.X).nnz == 0
     with pytest.raises(DataError, match="the CSR parts of 'X' do not fit together"):
         read_dataset(npz(**{**parts, "X_indices": matrix.indices + 9}, y=Y))
+
+
+@pytest.mark.parametrize("compressed", [False, True])
+@pytest.mark.parametrize("order", ["<", ">"])
+def test_csr_parts_with_an_entry_twice_and_either_byte_order(npz, compressed, order):
+    path = npz(
+        compressed,
+        X_data=np.array([1.0, 2.0, 4.0, 8.0], f"{order}f8"),
+        X_indices=np.array([1, 0, 1, 1], f"{order}i4"),
+        X_indptr=np.array([0, 3, 4]),
+        X_shape=np.array([2, 2]),
+        y=[0, 1],
+    )
+    X = read_dataset(path).X
+    assert X.sum() == 15
+    assert X.toarray().tolist() == [[2, 5], [0, 8]]
+    assert X.has_canonical_format
+
+
+@pytest.mark.parametrize("indptr", [[0, 4, 0], [0, 0, 4, 1]])
+def test_pointers_that_decrease(npz, indptr):
+    rows = len(indptr) - 1
+    path = npz(
+        X_data=np.ones(4),
+        X_indices=np.array([0, 1, 0, 1]),
+        X_indptr=np.array(indptr),
+        X_shape=np.array([rows, 2]),
+        y=np.arange(rows),
+    )
+    with pytest.raises(DataError, match="the CSR parts of 'X' do not fit together"):
+        read_dataset(path)
 
 
 def test_npz_of_text_labels_and_unlabelled_data(npz):

@@ -13,7 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
-from shortlist.datasets import DataError, read_dataset, read_libsvm, write_libsvm
+from shortlist.datasets import read_dataset, read_libsvm, write_libsvm
+from shortlist.errors import DataError
 
 TEXT = """\
 # a comment line
@@ -129,15 +130,22 @@ def test_float32(data):
 
 def test_float_labels_where_they_are_wanted(tmp_path):
     path = write(tmp_path, "1.5 1:1\n-2 1:2\n")
-    assert read_libsvm(path, integer_labels=False).y.tolist() == [1.5, -2.0]
+    assert read_libsvm(path, label_type="float").y.tolist() == [1.5, -2.0]
 
 
 BAD_LINES = {
     "abc 1:1": "label 'abc' is not a number",
     "1.5 1:1": "label '1.5' is not an integer",
     "nan 1:1": "label 'nan' is not finite",
-    "1,2 1:1": "label '1,2' holds a comma",
-    "1:0.5 2:1": "no label before the first feature '1:0.5'",
+    "1,,2 1:1": "a label between commas is empty",
+    "1,x 1:1": "label 'x' is not a number",
+    "1:0.5 2:1": "no label before the first feature (label=None reads",
+    "1 1_0:1": "feature index '1_0' is not an integer",
+    "1 1:1_0": "value '1_0' of feature 1 is not a number",
+    "1e300 1:1": "label '1e300' is beyond 64-bit integers (label_type='str' takes",
+    "9223372036854775808 1:1": "label '9223372036854775808' is beyond 64-bit integers",
+    "1e99999999999 1:1": "label '1e99999999999' is beyond 64-bit integers",
+    "1e99999999999999999999 1:1": "label '1e99999999999999999999' is beyond 64-bit integers",
     "1 1:1 2": "'2' is not an index:value pair",
     "1 1:1 2:": "value '' of feature 2 is not a number",
     "1 1:1 x:2": "feature index 'x' is not an integer",

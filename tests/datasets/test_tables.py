@@ -8,7 +8,8 @@ import sys
 import numpy as np
 import pytest
 
-from shortlist.datasets import DataError, read_dataset
+from shortlist.datasets import read_dataset
+from shortlist.errors import DataError
 
 X = [[0.5, -1.0, 3.0], [2.0, 0.25, 1e-3], [7.0, 8.0, 9.0]]
 
@@ -100,11 +101,12 @@ BAD_CSV = [
     ("1,2,3\n4,5,6,7\n", "line 2: has 4 columns where 3 are expected"),
     ("a,b,y\n1,2,3\n\n4,x,6\n", r"line 4: column 2 \(b\) is 'x', not a number"),
     ("1,2,3\n4,,6\n", "line 2: column 2 is empty"),
+    ("1,2,3\n4,1_0,6\n", "line 2: column 2 is '1_0', not a number"),
     ("1,2,3\nnan,5,6\n", "line 2: column 1 is nan, not finite"),
     ("1,2,3\n4,-inf,6\n", "line 2: column 2 is -inf, not finite"),
     ("1,2,3\n4,5,six\n", "line 2: label 'six' is not a number, unlike others here"),
     ("1,2,3\n4,5,6.5\n", "line 2: label '6.5' is not an integer"),
-    ("1,2,3\n4,5,nan\n", "line 2: label 'nan' is not an integer"),
+    ("1,2,3\n4,5,nan\n", "line 2: label 'nan' is not finite"),
     ("1,2,3\n4,5,\n", "line 2: the label is empty"),
     ("1,x,3\n4,5,6\n", "line 1: is neither all names nor all numbers"),
     ("1\n2\n", "line 1: has one column, so no features"),

@@ -7,6 +7,7 @@ from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Any
 
 from shortlist.cli.options import IndexBase, ReadingOptions
+from shortlist.errors import DataError
 
 if TYPE_CHECKING:
     from shortlist.datasets.containers import LabeledData
@@ -19,6 +20,7 @@ _USED_BY = {
     "libsvm": {"index_base", "label"},
     "csv": {"label", "label_type", "header", "delimiter"},
     "parquet": {"label"},
+    "arrow": {"label"},
     "npy": {"label", "labels"},
     "npz": {"label"},
     "mat": {"label"},
@@ -44,8 +46,6 @@ def read_data(
     parts = _named(name, reading) or _from_file(name, reading, n_features, labelled)
     data = _choose(parts, reading.split.value if reading.split else None, part, name)
     if labelled and data.y is None:
-        from shortlist.datasets import DataError
-
         raise DataError("has no labels", path=name)
     return data
 
@@ -96,14 +96,14 @@ def _from_file(
     if name != "-" and looks_like_a_name and not os.path.lexists(name):
         known = ", ".join(EMBEDDED + DOWNLOADED)
         message = f"no such file, nor a data set of this name (those are {known})"
-        raise datasets.DataError(message, path=name)
+        raise DataError(message, path=name)
     options = _reader_options(reading, kind, labelled)
     return datasets.read_splits(name, format=kind, n_features=n_features, **options)
 
 
 def _reader_options(reading: ReadingOptions, kind: str, labelled: bool) -> dict[str, Any]:
     options: dict[str, Any] = {"label": _label(reading.label)}
-    if not labelled and reading.label == "auto" and kind in ("npy", "npz", "mat"):
+    if not labelled and reading.label == "auto" and kind in ("libsvm", "npy", "npz", "mat"):
         options["label"] = None  # whereas a table's label column must be told from its features
     if reading.precision is not None:
         options["dtype"] = reading.precision.value
@@ -141,8 +141,6 @@ def _refuse_unused(reading: ReadingOptions, kind: str, name: str) -> None:
 def _choose(
     parts: dict[str, LabeledData], wanted: str | None, usual: str, name: str
 ) -> LabeledData:
-    from shortlist.datasets import DataError
-
     if len(parts) == 1 and wanted is None:
         return next(iter(parts.values()))
     chosen = wanted or usual

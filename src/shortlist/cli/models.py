@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from shortlist.cli.data import read_data
 from shortlist.cli.options import ReadingOptions
+from shortlist.errors import DataError
 
 if TYPE_CHECKING:
     from shortlist.datasets.containers import LabeledData
@@ -96,8 +97,6 @@ class Columns:
 
 
 def _error(name: str, message: str) -> Exception:
-    from shortlist.datasets import DataError
-
     return DataError(message, path=name)
 
 

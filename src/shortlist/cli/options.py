@@ -42,6 +42,7 @@ class Format(StrEnum):
     libsvm = "libsvm"
     csv = "csv"
     parquet = "parquet"
+    arrow = "arrow"
     npy = "npy"
     npz = "npz"
     mat = "mat"

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shortlist.cli.models import model_for, score_blocks
+from shortlist.errors import DataError
 
 if TYPE_CHECKING:
     from shortlist.datasets.containers import LabeledData
@@ -96,8 +97,6 @@ def _check_kind(labels: NDArray, classes: NDArray, source: str) -> None:
     """Text never equals a number: every prediction would be wrong."""
     kinds = ["text" if a.dtype.kind in "UO" else "numbers" for a in (labels, classes)]
     if kinds[0] != kinds[1]:
-        from shortlist.datasets import DataError
-
         raise DataError(f"its labels are {kinds[0]}, but the model's are {kinds[1]}", path=source)
 
 

@@ -8,23 +8,26 @@ from importlib import import_module
 from typing import Any
 
 _HOME = {
-    "DataError": "errors",
+    "DataError": "shortlist.errors",
     "DataSplits": "containers",
     "LabeledData": "containers",
+    "Reading": "reading",
     "circle_bayes_accuracy": "circle",
     "circle_class_probabilities": "circle",
     "circle_segment": "circle",
-    "default_cache_dir": "cache",
+    "default_cache_dir": "shortlist._folders",
     "fetch": "downloads",
     "load_letter": "letter",
     "make_circle": "circle",
-    "read_csv": "tables",
+    "read_arrow": "arrow_tables",
+    "read_class_names": "names",
+    "read_csv": "csv_tables",
     "read_dataset": "read",
     "read_libsvm": "libsvm",
     "read_mat": "arrays",
     "read_npy": "arrays",
     "read_npz": "arrays",
-    "read_parquet": "tables",
+    "read_parquet": "arrow_tables",
     "read_splits": "read",
     "write_libsvm": "libsvm",
 }
@@ -34,7 +37,8 @@ __all__ = sorted(_HOME)
 
 def __getattr__(name: str) -> Any:
     if name in _HOME:
-        return getattr(import_module(f"{__name__}.{_HOME[name]}"), name)
+        home = _HOME[name]
+        return getattr(import_module(home if "." in home else f"{__name__}.{home}"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

@@ -1,32 +1,46 @@
 """NumPy and MATLAB files: .npy, .npz and .mat.
 
-Two layouts are understood: one set (``X`` and ``y``), and splits (``X_train``, ``y_train``,
-``X_val``, ... , or the ``train_data``, ``train_labels``, ... of Caltech 101 Silhouettes). A sparse
-matrix is stored as its CSR parts, ``X_data``, ``X_indices``, ``X_indptr`` and ``X_shape``. Nothing
-in these files is ever run: pickled objects are refused.
+Three layouts are understood: one set (``X`` and ``y``); splits (``X_train``, ``y_train``,
+``X_val``, ... , or the ``train_data``, ``train_labels``, ... of Caltech 101 Silhouettes); and a
+sparse matrix that ``scipy.sparse.save_npz`` wrote, with the labels in a file of their own. A sparse
+matrix among other arrays is stored as its CSR parts, ``X_data``, ``X_indices``, ``X_indptr`` and
+``X_shape``. Nothing in these files is ever run: pickled objects are refused.
 """
 
 from __future__ import annotations
 
-import math
 import os
-import struct
-import zipfile
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 
-from .checks import check_features, check_labels
+from .._sparse import check_sparse
+from ..errors import DataError
+from .checks import check_features
+from .columns import features_by_name
 from .containers import SPLIT_NAMES, LabeledData
-from .errors import DataError
-from .files import check_readable, plain_errors
+from .files import as_text, check_readable, format_suffix, open_data, parser_errors
+from .labels import check_labels, parse_labels, text_array
+from .limits import check_read_size
+from .mat import load_mat
+from .names import distinct_labels, pair_names
+from .npy import Archive, load_npy
+from .reading import Reading
 
 _FEATURES = ("X", "data", "features")
 _LABELS = ("y", "target", "labels")
 _CLASS_NAMES = ("target_names", "classnames", "class_names")
+_FEATURE_NAMES = ("feature_names",)
 _CSR_PARTS = ("data", "indices", "indptr", "shape")
+# What scipy.sparse.save_npz writes, by the matrix's own word for its format.
+_SCIPY_PARTS = {
+    "csr": ("data", "indices", "indptr"),
+    "csc": ("data", "indices", "indptr"),
+    "coo": ("data", "row", "col"),
+}
 
 
 def read_npy(
@@ -36,6 +50,7 @@ def read_npy(
     labels: str | os.PathLike[str] | None = None,
     n_features: int | None = None,
     dtype: Any = None,
+    like: Reading | None = None,
 ) -> dict[str, LabeledData]:
     """Read a matrix from a .npy file, memory-mapped, as the one part "all".
 
@@ -45,21 +60,23 @@ def read_npy(
     label : int or None
         The column that holds the labels (negative counts from the end); None: there are no labels.
     labels : path-like or None
-        A second .npy file that holds the labels.
+        A second file that holds the labels: .npy, or text with one label a line.
     n_features : int or None
         Number of features the file must have.
     dtype : dtype or None
         Type of the features; None keeps the file's, and the memory map.
+    like : Reading or None
+        How a file that goes with this one was read.
     """
     name = check_readable(path)
-    X = _load_npy(name)
+    X = load_npy(name)
     y = None
-    if labels is not None:
-        y = _load_npy(check_readable(labels))
-    elif isinstance(label, int) and X.ndim == 2:
+    if like is not None and label == "auto" and labels is None and X.ndim == 2:
+        label = like.label if like.format == "npy" and X.shape[1] > like.n_features else None
+    if labels is None and isinstance(label, int) and X.ndim == 2:
         if not -X.shape[1] <= label < X.shape[1]:
             raise DataError(f"has no column {label}, only {X.shape[1]} columns", path=name)
-        column = label % X.shape[1]
+        column = label = label % X.shape[1]
         y = X[:, column]
         # A view where it can be one: cutting a middle column needs a copy.
         if column == X.shape[1] - 1:
@@ -68,163 +85,142 @@ def read_npy(
             X = X[:, 1:]
         else:
             X = np.delete(X, column, axis=1)
-    elif label is not None:
+    elif labels is None and label is not None:
         raise DataError(
             "holds one array: give the labels' file (labels=), "
             "the labels' column number (label=), or label=None for data without labels",
             path=name,
         )
+    if n_features is None and like is not None:
+        n_features = like.n_features
     X = check_features(X, name, n_features)
-    if y is not None:
-        y = check_labels(y, X.shape[0], name if labels is None else os.fspath(labels))
-    return {"all": LabeledData(_as_type(X, dtype), y, source=name)}
+    if labels is not None:
+        y = read_labels(labels, X.shape[0])
+    elif y is not None:
+        y = check_labels(y, X.shape[0], name)
+    reading = Reading("npy", X.shape[1], label=label if isinstance(label, int) else None)
+    return {"all": LabeledData(_as_type(X, dtype), y, source=name, reading=reading)}
 
 
 def read_npz(
     path: str | os.PathLike[str],
     *,
     label: str | None = "auto",
+    labels: str | os.PathLike[str] | None = None,
     n_features: int | None = None,
     dtype: Any = None,
+    like: Reading | None = None,
 ) -> dict[str, LabeledData]:
     """Read every part of an .npz file, by name: "all", or some of "train", "val", "test".
 
     Arrays of files written without compression are memory-mapped. ``label=None`` leaves the
-    labels aside, present or not.
+    labels aside, present or not. ``labels`` is a second file that holds them, .npy or text with
+    one label a line: a matrix written by ``scipy.sparse.save_npz`` has none of its own.
     """
     name = check_readable(path)
-    try:
-        with plain_errors(name), zipfile.ZipFile(name) as archive:
-            members = {m.removesuffix(".npy"): m for m in archive.namelist() if m.endswith(".npy")}
-            arrays = _LazyArrays(members, lambda m: _load_member(archive, name, m))
-            return _parts(arrays, name, label, n_features, dtype)
-    except (zipfile.BadZipFile, NotImplementedError) as error:
-        raise DataError(f"is not a complete .npz archive ({error})", path=name) from None
+    with Archive(name) as arrays:
+        return _parts(arrays, name, "npz", label, labels, n_features, dtype, like)
 
 
 def read_mat(
     path: str | os.PathLike[str],
     *,
     label: str | None = "auto",
+    labels: str | os.PathLike[str] | None = None,
     n_features: int | None = None,
     dtype: Any = None,
+    like: Reading | None = None,
 ) -> dict[str, LabeledData]:
     """Read every part of a MATLAB file (up to version 7.2), by name, as :func:`read_npz` does.
 
     This is the format of Caltech 101 Silhouettes (``caltech101_silhouettes_28_split1.mat``).
     """
-    from scipy.io import loadmat
-    from scipy.io.matlab import MatReadError
-
     name = check_readable(path)
-    try:
-        with plain_errors(name):
-            stored = loadmat(name)
-    except NotImplementedError:
-        message = "is a MATLAB 7.3 (HDF5) file: save it with '-v7' to read it here"
-        raise DataError(message, path=name) from None
-    except DataError:
-        raise
-    except (MatReadError, ValueError, TypeError, KeyError, IndexError) as error:
-        raise DataError(f"is not a complete MATLAB file ({error})", path=name) from None
-    arrays = {key: value for key, value in stored.items() if not key.startswith("__")}
-    return _parts(arrays, name, label, n_features, dtype)
+    bases = (*_FEATURES, *_LABELS)
+    wanted = [key for split in ("all", *SPLIT_NAMES) for key in _keys(bases, split)]
+    arrays, held = load_mat(name, [*wanted, *_CLASS_NAMES])
+    if not arrays:
+        raise _nothing_found(held, name)
+    return _parts(arrays, name, "mat", label, labels, n_features, dtype, like)
 
 
-class _LazyArrays(Mapping[str, Any]):
-    """An archive's arrays by name, each read when it is asked for."""
+def read_labels(path: str | os.PathLike[str], n_samples: int | None) -> np.ndarray:
+    """Read one label an example from a file of labels: .npy, or text with one label a line.
 
-    def __init__(self, members: dict[str, str], load: Callable[[str], Any]) -> None:
-        self._members, self._load = members, load
-
-    def __getitem__(self, key: str) -> Any:
-        return self._load(self._members[key])
-
-    def __iter__(self):
-        return iter(self._members)
-
-    def __len__(self) -> int:
-        return len(self._members)
-
-
-def _load_npy(name: str) -> np.ndarray:
-    with plain_errors(name):
-        try:
-            return np.load(name, mmap_mode="r", allow_pickle=False)
-        except (ValueError, EOFError) as error:
-            raise DataError(f"is not a complete .npy file ({error})", path=name) from None
-
-
-def _load_member(archive: zipfile.ZipFile, name: str, member: str) -> np.ndarray:
-    """Return one array of an .npz file: a memory map if it is stored as it is, else a copy."""
-    info = archive.getinfo(member)
-    try:
-        with archive.open(info) as file:
-            if info.compress_type != zipfile.ZIP_STORED:
-                return np.lib.format.read_array(file, allow_pickle=False)
-            version = np.lib.format.read_magic(file)
-            read_header = (
-                np.lib.format.read_array_header_1_0
-                if version == (1, 0)
-                else np.lib.format.read_array_header_2_0
-            )
-            shape, fortran, dtype = read_header(file)
-            header_size = file.tell()
-        if dtype.hasobject:
-            raise ValueError("holds Python objects")
-        if 0 in shape or not shape:
-            with archive.open(info) as file:
-                return np.lib.format.read_array(file, allow_pickle=False)
-        start = _member_start(name, info) + header_size
-        stored = np.memmap(name, dtype=dtype, mode="r", offset=start, shape=math.prod(shape))
-        return stored.reshape(shape, order="F" if fortran else "C")
-    except (ValueError, EOFError, zipfile.BadZipFile) as error:
-        message = f"array {member.removesuffix('.npy')!r} cannot be read ({error})"
-        raise DataError(message, path=name) from None
-
-
-def _member_start(name: str, info: zipfile.ZipInfo) -> int:
-    """Return where a member's bytes begin: its local header has a name and an extra field."""
-    with open(name, "rb") as file:
-        file.seek(info.header_offset)
-        header = file.read(30)
-    name_length, extra_length = struct.unpack("<HH", header[26:30])
-    return info.header_offset + 30 + name_length + extra_length
+    None leaves their number open.
+    """
+    name = check_readable(path)
+    if format_suffix(name) == ".npy":
+        y = load_npy(name)
+        return check_labels(y, y.size if n_samples is None else n_samples, name)
+    with parser_errors("is not UTF-8 text", name), open_data(name) as file, as_text(file) as text:
+        lines = [(number, line.strip()) for number, line in enumerate(text, start=1)]
+    kept = [(number, line) for number, line in lines if line]
+    y = parse_labels([line for _, line in kept], [number for number, _ in kept], "auto", name)
+    return check_labels(y, len(y) if n_samples is None else n_samples, name)
 
 
 def _parts(
     arrays: Mapping[str, Any],
     name: str,
+    kind: str,
     label: str | None,
+    labels: str | os.PathLike[str] | None,
     n_features: int | None,
     dtype: Any,
+    like: Reading | None,
 ) -> dict[str, LabeledData]:
     if label not in ("auto", None):
         raise ValueError(f'label must be "auto" or None for .npz and .mat files, got {label!r}')
-    class_names = _class_names(arrays)
+    target_names = _texts(arrays, _CLASS_NAMES, name)
+    feature_names = _texts(arrays, _FEATURE_NAMES, name)
     parts: dict[str, LabeledData] = {}
     for split in ("all", *SPLIT_NAMES):
         X = _features_of(arrays, split, name)
         if X is None:
             continue
-        X = check_features(X, name, n_features)
-        y_key = _present(arrays, _keys(_LABELS, split))
-        y = None
-        if label is not None:
-            if y_key is None:
-                wanted = _keys(_LABELS, split)[0]
-                message = f"holds no labels {wanted!r} (label=None reads data without labels)"
-                raise DataError(message, path=name)
-            y = check_labels(arrays[y_key], X.shape[0], name)
+        X = check_features(X, name)
+        names = feature_names
+        if names is not None and len(names) != X.shape[1]:
+            raise DataError(f"has {len(names)} names for {X.shape[1]} features", path=name)
+        if like is not None:
+            X, names = features_by_name(X, names, like, name)
+        if n_features is not None and X.shape[1] != n_features:
+            message = f"has {X.shape[1]} features where {n_features} are expected"
+            raise DataError(message, path=name)
+        y = _labels_of(arrays, split, X.shape[0], label, labels, like, name)
+        reading = Reading(kind, X.shape[1], feature_names=names)
         parts[split] = LabeledData(
-            _as_type(X, dtype), y, target_names=class_names, source=name, feature_names=None
+            _as_type(X, dtype), y, names, target_names, source=name, reading=reading
         )
         if split == "all":
             break
     if not parts:
-        held = ", ".join(sorted(arrays)[:12]) or "nothing"
-        raise DataError(f"holds neither 'X' nor 'X_train' (it holds {held})", path=name)
-    return parts
+        raise _nothing_found(list(arrays), name)
+    if labels is not None and len(parts) > 1:
+        raise DataError("has several parts, so one file of labels does not do", path=name)
+    return _with_class_names(parts, target_names, first=1 if kind == "mat" else 0)
+
+
+def _nothing_found(held: list[str], name: str) -> DataError:
+    listed = ", ".join(sorted(held)[:12]) or "nothing"
+    return DataError(f"holds neither 'X' nor 'X_train' (it holds {listed})", path=name)
+
+
+def _with_class_names(
+    parts: dict[str, LabeledData], names: tuple[str, ...] | None, first: int
+) -> dict[str, LabeledData]:
+    """Put the file's own names of classes to the labels, if it is clear which is whose."""
+    if names is None:
+        return parts
+    try:
+        pairs = pair_names(distinct_labels(parts.values()), names, first)
+    except ValueError:
+        return parts
+    return {
+        split: replace(part, reading=part.reading and replace(part.reading, class_names=pairs))
+        for split, part in parts.items()
+    }
 
 
 def _keys(bases: tuple[str, ...], split: str) -> list[str]:
@@ -237,34 +233,103 @@ def _present(arrays: Mapping[str, Any], keys: list[str] | tuple[str, ...]) -> st
     return next((key for key in keys if key in arrays), None)
 
 
+def _labels_of(
+    arrays: Mapping[str, Any],
+    split: str,
+    n_samples: int,
+    label: str | None,
+    labels: str | os.PathLike[str] | None,
+    like: Reading | None,
+    name: str,
+) -> np.ndarray | None:
+    if labels is not None:
+        return read_labels(labels, n_samples)
+    if label is None:
+        return None
+    key = _present(arrays, _keys(_LABELS, split))
+    if key is not None:
+        return check_labels(arrays[key], n_samples, name)
+    if like is not None:
+        return None  # the features are known by their number: the labels may be absent
+    wanted = _keys(_LABELS, split)[0]
+    message = f"holds no labels {wanted!r}: give their file (labels=), or label=None for none"
+    raise DataError(message, path=name)
+
+
 def _features_of(arrays: Mapping[str, Any], split: str, name: str) -> Any:
+    if split == "all" and all(part in arrays for part in ("format", "shape", "data")):
+        return _scipy_matrix(arrays, name)
     # CSR parts come first: "X_train_data" must not be taken for something else's features.
     for key in _keys(_FEATURES, split):
         if all(f"{key}_{part}" in arrays for part in _CSR_PARTS):
-            data, indices, indptr, shape = (arrays[f"{key}_{part}"] for part in _CSR_PARTS)
-            try:
-                X = sparse.csr_matrix((data, indices, indptr), shape=tuple(shape))
-                X.check_format(full_check=True)
-            except (ValueError, TypeError, IndexError) as error:
-                message = f"the CSR parts of {key!r} do not fit together ({error})"
-                raise DataError(message, path=name) from None
-            return X
+            *parts, shape = (arrays[f"{key}_{part}"] for part in _CSR_PARTS)
+            with parser_errors(f"the CSR parts of {key!r} do not fit together", name):
+                matrix = sparse.csr_matrix(tuple(parts), shape=_shape(shape))
+                return _checked_csr(matrix, name)
     found = _present(arrays, _keys(_FEATURES, split))
     if found is None:
         return None
     X = arrays[found]
     if sparse.issparse(X):  # MATLAB stores sparse matrices by column
-        return X.tocsr()
+        with parser_errors(f"the sparse matrix {found!r} is damaged", name):
+            return _checked_csr(X, name)
     return np.asanyarray(X)
 
 
-def _class_names(arrays: Mapping[str, Any]) -> tuple[str, ...] | None:
-    key = _present(arrays, _CLASS_NAMES)
+def _scipy_matrix(arrays: Mapping[str, Any], name: str) -> sparse.csr_matrix:
+    """Return what ``scipy.sparse.save_npz`` wrote."""
+    with parser_errors("the parts of the sparse matrix do not fit together", name):
+        stored = arrays["format"].item()
+        kind = stored.decode("ascii") if isinstance(stored, bytes) else str(stored)
+        if kind not in _SCIPY_PARTS:
+            raise ValueError(f"its format is {kind!r}: save it as CSR")
+        first, second, third = (arrays[part] for part in _SCIPY_PARTS[kind])
+        shape = _shape(arrays["shape"])
+        if kind == "coo":
+            return _checked_csr(sparse.coo_matrix((first, (second, third)), shape=shape), name)
+        make = sparse.csr_matrix if kind == "csr" else sparse.csc_matrix
+        return _checked_csr(make((first, second, third), shape=shape), name)
+
+
+def _shape(values: Any) -> tuple[int, int]:
+    rows, columns = (int(value) for value in np.asarray(values).ravel())
+    return rows, columns
+
+
+def _checked_csr(X: Any, name: str) -> sparse.csr_matrix:
+    """Return a sparse matrix as CSR, its indices checked before anything follows them."""
+    if X.format in ("csr", "csc"):
+        check_sparse(X)  # the constructor of "coo" has checked its indices
+    if X.format != "csr":
+        check_read_size(8 * (X.shape[0] + 1), os.path.getsize(name), name, "the matrix")
+    X = sparse.csr_matrix(X.tocsr())
+    if not X.has_canonical_format:
+        X = X.copy()  # a memory map cannot be put in order
+        X.sum_duplicates()
+    return X
+
+
+def _texts(arrays: Mapping[str, Any], keys: tuple[str, ...], name: str) -> tuple[str, ...] | None:
+    """Return an array of names, if there is one."""
+    key = _present(arrays, keys)
     if key is None:
         return None
+    what = f"the names {key!r}"
+    stored = np.asarray(arrays[key]).ravel()
+    if stored.dtype.kind in "SU":
+        return tuple(text_array(stored, name, what).tolist())
     # A MATLAB cell array is an array of objects, each an array with one string.
-    cells = np.asarray(arrays[key]).ravel()
-    return tuple(str(np.asarray(cell).ravel()[0]) if np.size(cell) else "" for cell in cells)
+    return tuple(_text(np.asarray(cell).ravel()[:1], what, name) for cell in stored)
+
+
+def _text(cell: np.ndarray, what: str, name: str) -> str:
+    if not cell.size:
+        return ""
+    if cell.dtype.kind in "SU":
+        return str(text_array(cell, name, what)[0])
+    if cell.dtype.kind not in "biuf":
+        raise DataError(f"{what} are not text", path=name)
+    return str(cell[0])
 
 
 def _as_type(X: Any, dtype: Any) -> Any:

@@ -1,4 +1,4 @@
-"""What every array must satisfy before it is used, with errors that name file and row."""
+"""What every matrix of features must satisfy, with errors that name file and row."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from .errors import DataError
+from ..errors import DataError
 
 # Finiteness is tested in pieces of about this many values: a memory map need not fit in memory.
 _CHUNK_VALUES = 2**22
@@ -44,26 +44,3 @@ def check_finite(X: Any, path: str) -> None:
             row, column = np.argwhere(~finite)[0]
             value = X[start + row, column]
             raise DataError(f"feature {column} is {value}", path=path, row=start + int(row) + 1)
-
-
-def check_labels(y: Any, n_samples: int, path: str) -> np.ndarray:
-    """Return one label an example: integers, booleans or text; whole floats become integers."""
-    y = np.asarray(y)
-    if y.ndim == 2 and 1 in y.shape:
-        y = y.ravel()
-    if y.ndim != 1:
-        raise DataError(f"the labels have shape {y.shape}, not one dimension", path=path)
-    if len(y) != n_samples:
-        raise DataError(f"has {n_samples} examples but {len(y)} labels", path=path)
-    if y.dtype.kind == "f":
-        bad = np.flatnonzero(~np.isfinite(y) | (y != np.floor(y)))
-        if bad.size:
-            raise DataError(f"label {y[bad[0]]} is not an integer", path=path, row=int(bad[0]) + 1)
-        return y.astype(np.int64)
-    if y.dtype.kind in "iu":
-        return y.astype(np.int64)
-    if y.dtype.kind == "S":
-        return np.char.decode(y, "utf-8")
-    if y.dtype.kind not in "bU":
-        raise DataError(f"labels of type {y.dtype} are neither numbers nor text", path=path)
-    return y

@@ -7,6 +7,9 @@ from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 import numpy as np
+from scipy import sparse
+
+from .reading import Reading
 
 Matrix: TypeAlias = Any  # a dense array or a scipy csr_matrix
 
@@ -18,17 +21,22 @@ class LabeledData:
     Attributes
     ----------
     X : ndarray or csr_matrix of shape (n_samples, n_features)
-    y : ndarray of shape (n_samples,) or None
-        None where the data was read without labels.
+    y : ndarray of shape (n_samples,), csr_matrix of shape (n_samples, n_classes) or None
+        An indicator matrix where examples have several labels; None without labels.
     feature_names : tuple of str or None
         The columns' names, where the file has any.
     target_names : tuple of str or None
         The classes' names in the order of the sorted labels, where the file has any.
     source : str
         The file (or generator) that the data came from.
-    zero_based : bool or None
-        For LibSVM text: whether its first feature is number 0 rather than 1. Pass it on when
-        reading the test file that goes with a training file.
+    reading : Reading or None
+        How the file was read: pass it on (``like=``) when reading a file that goes with this one.
+    ids : ndarray of shape (n_samples,) or None
+        The examples' names, where a column was said to hold them.
+    weight : ndarray of shape (n_samples,) or None
+        The examples' weights, where a column was said to hold them.
+    left_out : int
+        How many examples were left out for missing values.
     """
 
     X: Matrix
@@ -36,7 +44,10 @@ class LabeledData:
     feature_names: tuple[str, ...] | None = None
     target_names: tuple[str, ...] | None = None
     source: str = ""
-    zero_based: bool | None = None
+    reading: Reading | None = None
+    ids: np.ndarray | None = None
+    weight: np.ndarray | None = None
+    left_out: int = 0
 
     def __iter__(self) -> Iterator[Any]:
         return iter((self.X, self.y))
@@ -49,8 +60,21 @@ class LabeledData:
     def n_features(self) -> int:
         return int(self.X.shape[1])
 
+    @property
+    def zero_based(self) -> bool | None:
+        """LibSVM text: whether its first feature is number 0 rather than 1."""
+        base = None if self.reading is None else self.reading.index_base
+        return None if base is None else base == 0
+
+    @property
+    def n_classes(self) -> int:
+        """The number of distinct labels, 0 without labels."""
+        if self.y is None:
+            return 0
+        return int(self.y.shape[1]) if sparse.issparse(self.y) else len(np.unique(self.y))
+
     def __repr__(self) -> str:
-        labels = "no labels" if self.y is None else f"{len(np.unique(self.y))} classes"
+        labels = "no labels" if self.y is None else f"{self.n_classes} classes"
         shape = f"{self.n_samples} x {self.n_features}"
         return f"LabeledData({self.source or 'in memory'}: {shape}, {labels})"
 

@@ -1,29 +1,43 @@
-"""Named downloads of LibSVM's data sets, kept in a local cache."""
+"""Named downloads of LibSVM's data sets, kept in a local cache.
+
+pooch does the downloading: to a temporary file in the same folder, put in place only when it is
+whole and its SHA-256 is the known one. What is known is said in the notes of :func:`fetch`.
+"""
 
 from __future__ import annotations
 
-import hashlib
+import logging
 import os
-from dataclasses import dataclass
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from .._files import atomic_write
-from .cache import default_cache_dir, exclusive
+from .._folders import default_cache_dir
+from ..errors import DataError
 from .containers import DataSplits, LabeledData
-from .errors import DataError
-from .transfer import download
 
 BASE_URL = "https://www.csie.ntu.edu.tw/~cjlin/libsvmtools/datasets/multiclass/"
 CHECKSUMS = "SHA256SUMS"
+_RETRIES = 3
+_CHUNK_BYTES = 2**18
+# What may go away by itself; "not found" and the like do not.
+_PASSING_STATUS = frozenset([408, 425, 429, 500, 502, 503, 504])
 
 
 @dataclass(frozen=True)
 class _Part:
-    """One file, and how many examples LibSVM's page says it has."""
+    """One file, how many examples LibSVM's page says it has, and its SHA-256 where that is known.
+
+    No SHA-256 of LibSVM's files is published, so none is known yet.
+    """
 
     file: str
     n_samples: int
+    sha256: str | None = None
 
 
 @dataclass(frozen=True)
@@ -106,9 +120,10 @@ def fetch(
 
     Notes
     -----
-    LibSVM's site publishes no checksums. So the SHA-256 of a file is recorded when it first
+    Where the SHA-256 of a file is known in advance, only that file is accepted. LibSVM's site
+    publishes none, so its files are trusted on first use: the SHA-256 is recorded when a file first
     arrives, in the cache's ``SHA256SUMS`` (which ``sha256sum -c`` understands), and checked every
-    time the file is used: a later change is noticed, a file that was wrong from the start is not.
+    time the file is used. A later change is noticed; a file that was wrong from the start is not.
     Against that, a file is kept only if it has the numbers of examples, features and classes that
     LibSVM's page states.
     """
@@ -120,7 +135,7 @@ def fetch(
         raise ValueError(f"{name} has only a scaled version: use scaled=True")
     folder = Path(cache_dir if cache_dir is not None else default_cache_dir()) / "datasets" / name
     url = (base_url or BASE_URL).rstrip("/") + "/"
-    with exclusive(folder):
+    with _exclusive(folder):
         data = {
             split: _obtain(url + part.file, folder / Path(part.file).name, part, source, progress)
             for split, part in parts.items()
@@ -136,34 +151,147 @@ def fetch(
     )
 
 
+@contextmanager
+def _exclusive(directory: Path) -> Iterator[None]:
+    """Let one process at a time work in a directory; the lock ends with the process that holds it.
+
+    Where the system has no such locks (Windows) processes are not kept apart.
+    """
+    directory.mkdir(parents=True, exist_ok=True)
+    try:
+        import fcntl
+    except ImportError:
+        yield
+        return
+    with open(directory / ".lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
 def _obtain(
     url: str, path: Path, part: _Part, source: _Source, progress: bool | None
 ) -> LabeledData:
     """Return the contents of a verified file, downloading it first if the cache lacks it."""
-    if not path.exists():
-        download(url, path, progress=progress)
-    digest = _sha256(path)
     recorded = _checksums(path.parent)
-    if path.name in recorded:
-        if recorded[path.name] != digest:
-            raise DataError(
-                f"differs from the checksum in {CHECKSUMS} beside it: "
-                "delete the file to download it again, and its line there if the new one is right",
-                path=path,
-            )
+    known = part.sha256 or recorded.get(path.name)
+    _download(url, path, known, progress)
+    if known is not None:
         return _read(path, part, source)
     try:
         data = _read(path, part, source)
     except DataError:
         path.unlink()  # what was never right is neither recorded nor kept
         raise
-    _record(path.parent, {**recorded, path.name: digest})
+    _record(path.parent, {**recorded, path.name: _sha256(path)})
     return data
 
 
+class _Refused(Exception):
+    """An answer that asking again does not change. pooch repeats a request on others."""
+
+
+def _download(url: str, path: Path, sha256: str | None, progress: bool | None) -> None:
+    """Bring a file into the cache unless it is there, and compare its SHA-256 if one is known."""
+    import pooch
+    import requests
+
+    keeper = pooch.Pooch(
+        path=path.parent,
+        base_url="",
+        registry={path.name: sha256 and f"sha256:{sha256}"},
+        urls={path.name: url},
+        retry_if_failed=_RETRIES,
+        allow_updates=False,  # a file that changed here is not replaced without a word
+    )
+    there = path.exists()
+    try:
+        with _quiet(pooch.get_logger()), _bar(path.name, False if there else progress) as bar:
+            keeper.fetch(path.name, downloader=_Downloader(bar))
+    except (_Refused, requests.exceptions.RequestException) as error:
+        raise DataError(f"cannot be downloaded ({error})", path=url) from None
+    except ValueError:
+        if there:
+            advice = "delete the file to download it again"
+        else:
+            advice = "the file at its source has changed, or is not what it was"
+        raise DataError(
+            f"differs from the known checksum: {advice} (recorded ones are in {CHECKSUMS} beside "
+            "it)",
+            path=path,
+        ) from None
+
+
+class _Downloader:
+    """pooch's downloader, except that an answer such as 404 is final."""
+
+    def __init__(self, bar: Any) -> None:
+        import pooch
+
+        self._get = pooch.HTTPDownloader(progressbar=bar, chunk_size=_CHUNK_BYTES)
+
+    def __call__(self, url: str, output_file: Any, keeper: Any) -> None:
+        import requests
+
+        try:
+            self._get(url, output_file, keeper)
+        except requests.exceptions.HTTPError as error:
+            response = error.response
+            if response is None or response.status_code in _PASSING_STATUS:
+                raise
+            raise _Refused(f"HTTP {response.status_code} {response.reason}") from None
+
+
+@contextmanager
+def _quiet(logger: logging.Logger) -> Iterator[None]:
+    level = logger.level
+    logger.setLevel(logging.WARNING)
+    try:
+        yield
+    finally:
+        logger.setLevel(level)
+
+
+class _Bar:
+    """A rich progress bar with the methods that pooch calls."""
+
+    def __init__(self, display: Any, task: Any) -> None:
+        self._display, self._task = display, task
+
+    @property
+    def total(self) -> int:
+        return int(self._display.tasks[0].total or 0)
+
+    @total.setter
+    def total(self, total: int) -> None:
+        self._display.update(self._task, total=total)
+
+    def update(self, amount: int) -> None:
+        self._display.advance(self._task, amount)
+
+    def reset(self) -> None:
+        self._display.update(self._task, completed=0)
+
+    def close(self) -> None:
+        self._display.refresh()
+
+
+@contextmanager
+def _bar(name: str, progress: bool | None) -> Iterator[Any]:
+    if not (sys.stderr.isatty() if progress is None else progress):
+        yield False
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn())
+    with Progress(*columns, TimeRemainingColumn(), console=Console(stderr=True)) as display:
+        yield _Bar(display, display.add_task(name, total=None))
+
+
 def _sha256(path: Path) -> str:
-    with open(path, "rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+    import pooch
+
+    return str(pooch.file_hash(str(path), alg="sha256"))
 
 
 def _checksums(folder: Path) -> dict[str, str]:
@@ -203,6 +331,6 @@ def _halves(data: LabeledData, random_state: Any) -> dict[str, LabeledData]:
         data.X, data.y, test_size=0.5, stratify=data.y, random_state=random_state
     )
     return {
-        "train": LabeledData(X_train, y_train, source=data.source, zero_based=False),
-        "test": LabeledData(X_test, y_test, source=data.source, zero_based=False),
+        "train": replace(data, X=X_train, y=y_train),
+        "test": replace(data, X=X_test, y=y_test),
     }

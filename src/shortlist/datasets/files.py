@@ -1,4 +1,7 @@
-"""Opening data files: compressed or not, from disk or standard input, errors in plain words."""
+"""Opening data files: compressed or not, from disk or standard input, errors in plain words.
+
+What a file decompresses to is bounded: see :mod:`shortlist.datasets.limits`.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +20,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
 
-from .errors import DataError
+from ..errors import DataError
+from .limits import read_limit, too_large
 
 STDIN = "-"
 
@@ -31,6 +35,9 @@ _DAMAGE = (EOFError, zlib.error, lzma.LZMAError, gzip.BadGzipFile)
 
 # Standard input is kept in memory up to this size and on disk beyond.
 _SPOOL_BYTES = 64 * 2**20
+_BUFFER_BYTES = 2**18
+# A parser's own words are shown up to this length.
+_SHOWN_REASON = 200
 
 
 def check_readable(path: str | os.PathLike[str]) -> str:
@@ -63,6 +70,25 @@ def plain_errors(path: str) -> Iterator[None]:
         if error.errno is None:
             raise DataError(f"the archive is cut short or damaged ({error})", path=path) from None
         raise DataError(f"cannot be read ({error.strerror})", path=path) from None
+    except MemoryError:
+        raise DataError("does not fit in memory", path=path) from None
+
+
+@contextmanager
+def parser_errors(message: str, path: str) -> Iterator[None]:
+    """Turn whatever a parser of ours or others' raises on a bad file into a DataError.
+
+    Parsers of damaged files raise almost anything: SyntaxError, OverflowError, SystemError,
+    struct.error. So everything counts as damage here. Only a call of a parser belongs inside.
+    """
+    try:
+        with plain_errors(path):
+            yield
+    except DataError:
+        raise
+    except Exception as error:
+        reason = (str(error) or type(error).__name__)[:_SHOWN_REASON]
+        raise DataError(f"{message} ({reason})", path=path) from None
 
 
 def compression_suffix(path: str | os.PathLike[str]) -> str:
@@ -79,7 +105,7 @@ def format_suffix(path: str | os.PathLike[str]) -> str:
 
 @contextmanager
 def open_data(path: str) -> Iterator[IO[bytes]]:
-    """Open a data file, or standard input for "-", as decompressed bytes that can be rewound.
+    """Open a data file, or standard input for "-", as decompressed bytes.
 
     Compression is recognised by the first bytes, so standard input may be compressed too.
     """
@@ -90,15 +116,35 @@ def open_data(path: str) -> Iterator[IO[bytes]]:
             raw = open(path, "rb")  # noqa: SIM115 (closed below, after the decompressor)
         with raw:
             start = raw.read(8)
+            size = raw.seek(0, os.SEEK_END) if raw.seekable() else 0
             raw.seek(0)
             for suffix, (magic, opener) in _COMPRESSIONS.items():
                 if start.startswith(magic):
                     with opener(raw, "rb") as file:
-                        yield file
+                        yield io.BufferedReader(_Bounded(file, path, size), _BUFFER_BYTES)
                     return
                 if start and path.lower().endswith(suffix):
                     raise DataError(f"is not a {suffix} archive, despite its name", path=path)
             yield raw
+
+
+class _Bounded(io.RawIOBase):
+    """The bytes of a decompressor, up to the limit for a file of this size."""
+
+    def __init__(self, file: IO[bytes], path: str, stored_bytes: int) -> None:
+        self._file, self._path = file, path
+        self._limit = read_limit(stored_bytes)
+        self._seen = 0
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        count: int = self._file.readinto(buffer)  # type: ignore[attr-defined]
+        self._seen += count
+        if self._seen > self._limit:
+            raise too_large(self._limit, self._path)
+        return count
 
 
 def _standard_input() -> IO[bytes]:

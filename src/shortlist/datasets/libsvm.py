@@ -1,7 +1,7 @@
 """LibSVM (svmlight) text: ``label index:value index:value ...``, one example a line.
 
-scikit-learn's compiled parser does the reading. It does not say where a file is wrong, so on any
-failure the file is read a second time, line by line in Python, to name the first bad line.
+scikit-learn's parser reads the features. The labels are taken off each line before it sees them,
+so that they stay exact, may be several (``1,2 3:0.5``), or may be absent.
 """
 
 from __future__ import annotations
@@ -9,9 +9,9 @@ from __future__ import annotations
 import bz2
 import gzip
 import lzma
-import math
 import os
 import warnings
+from array import array
 from collections.abc import Iterator
 from typing import IO, Any
 
@@ -19,45 +19,58 @@ import numpy as np
 from scipy import sparse
 
 from .._files import atomic_write
+from ..errors import DataError
 from .containers import LabeledData, Matrix
-from .errors import DataError
 from .files import check_readable, compression_suffix, open_data
+from .labels import check_label_type, parse_label_sets, parse_labels, shown
+from .limits import check_read_size
+from .reading import Reading
 
 _LARGEST_INDEX = 2**31 - 1
+_LABEL_TYPES = ("int", "float", "str")
 
 
 def read_libsvm(
     path: str | os.PathLike[str],
     *,
+    label: str | None = "auto",
     n_features: int | None = None,
     zero_based: bool | str = "auto",
-    integer_labels: bool = True,
+    label_type: str | None = None,
     extra_features: str = "drop",
     dense: bool | str = "auto",
     dtype: Any = np.float64,
+    like: Reading | None = None,
 ) -> LabeledData:
     """Read a LibSVM text file: plain, .gz, .bz2 or .xz; "-" reads standard input.
 
-    Comments (from ``#``) and ``qid:`` fields are passed over.
+    Comments (from ``#``) and ``qid:`` fields are passed over. Blank lines are no examples.
 
     Parameters
     ----------
     path : path-like
+    label : "auto" or None
+        "auto": every line begins with its label, or with several separated by commas, in which
+        case y is an indicator matrix; a line without labels has then none. None leaves labels
+        aside, present or not.
     n_features : int or None
         Number of columns; None takes the file's largest index. Give the training file's number
         when reading a test file: missing columns are filled with zeros.
     zero_based : bool or "auto"
-        Whether the first feature is number 0 rather than 1. "auto" looks for an index 0. For a
-        test file pass on the training data's ``zero_based``.
-    integer_labels : bool
-        Whether labels must be whole numbers (``3``, ``+3`` and ``3.0`` are). If False, labels
-        are returned as floats.
+        Whether the first feature is number 0 rather than 1. "auto" looks for an index 0. The
+        result's ``reading`` says what was found: pass it on (``like``) for the test file.
+    label_type : "int", "float", "str" or None
+        "int" (and None): labels are whole numbers, however written. "float": any numbers. "str":
+        the text as it is. See :mod:`shortlist.datasets.labels`.
     extra_features : "drop" or "error"
         What to do with indices beyond ``n_features``. Dropping them warns; a linear model has no
         weights for features it never saw.
     dense : bool or "auto"
         Whether X is a dense array. "auto" makes it dense where that takes no more memory.
     dtype : float64 or float32
+    like : Reading or None
+        How a file that goes with this one was read: gives ``n_features``, the index base, the type
+        of the labels and the columns of an indicator.
 
     Returns
     -------
@@ -68,6 +81,48 @@ def read_libsvm(
     DataError
         In one line, with file and line number.
     """
+    base_from = "given"
+    if like is not None:
+        n_features = like.n_features if n_features is None else n_features
+        label_type = label_type or (like.label_type if like.label_type in _LABEL_TYPES else None)
+        if zero_based == "auto" and like.index_base is not None:
+            zero_based, base_from = like.index_base == 0, like.index_base_from or "given"
+    label_type = label_type or "int"
+    _check_options(n_features, zero_based, label_type, extra_features, dense, dtype)
+    name = check_readable(path)
+    if label not in ("auto", None):
+        raise DataError("LibSVM text has its labels in front: label= is for tables", path=name)
+    with open_data(name) as file:
+        lines = _Lines(file, name)
+        X = _parse(lines, np.dtype(dtype), zero_based)
+    if X.shape[0] == 0:
+        raise DataError("holds no examples", path=name)
+    first = 0 if zero_based is True or (zero_based == "auto" and _has_zero(X)) else 1
+    if zero_based == "auto":
+        base_from = "an index 0" if first == 0 else "no index 0"
+    if n_features is not None:
+        X = _without_extra(X, n_features, first, extra_features, lines)
+    X = _shift_columns(X, first, n_features)
+    y, classes = _labels(lines, X, label, label_type, like)
+    reading = Reading(
+        "libsvm",
+        X.shape[1],
+        label_type=label_type,
+        classes=classes,
+        index_base=first,
+        index_base_from=base_from,
+    )
+    return LabeledData(densify(X, dense, name), y, source=name, reading=reading)
+
+
+def _check_options(
+    n_features: Any,
+    zero_based: Any,
+    label_type: Any,
+    extra_features: Any,
+    dense: Any,
+    dtype: Any,
+) -> None:
     if extra_features not in ("drop", "error"):
         raise ValueError(f'extra_features must be "drop" or "error", got {extra_features!r}')
     if zero_based not in (True, False, "auto"):
@@ -76,55 +131,131 @@ def read_libsvm(
         raise ValueError(f'dense must be True, False or "auto", got {dense!r}')
     if n_features is not None and n_features < 1:
         raise ValueError(f"n_features must be at least 1, got {n_features}")
-    dtype = np.dtype(dtype)
-    if dtype not in (np.float64, np.float32):
-        raise ValueError(f"dtype must be float64 or float32, got {dtype}")
-    name = check_readable(path)
-
-    with open_data(name) as file:
-        parsed = _parse(file, dtype, zero_based, integer_labels)
-        if isinstance(parsed, str):
-            raise _first_problem(file, name, zero_based, integer_labels, otherwise=parsed)
-        X, y = parsed
-        if X.shape[0] == 0:
-            raise DataError("holds no examples", path=name)
-        first = 0 if zero_based is True or (zero_based == "auto" and _has_zero(X)) else 1
-        if n_features is not None:
-            beyond = X.indices >= n_features + first
-            if beyond.any():
-                _tell_extra_features(file, name, n_features, first, beyond, extra_features)
-                X = _without(X, beyond)
-    X = _shift_columns(X, first, n_features)
-    if integer_labels:
-        y = y.astype(np.int64)
-    return LabeledData(_densify(X, dense), y, source=name, zero_based=first == 0)
+    check_label_type(label_type, _LABEL_TYPES)
+    if np.dtype(dtype) not in (np.float64, np.float32):
+        raise ValueError(f"dtype must be float64 or float32, got {np.dtype(dtype)}")
 
 
-def _parse(
-    file: IO[bytes], dtype: np.dtype, zero_based: bool | str, integer_labels: bool
-) -> tuple[sparse.csr_matrix, np.ndarray] | str:
-    """Return X (columns numbered as in the file) and y, or what the parser said is wrong."""
+class _Lines:
+    """A file's lines for scikit-learn's parser, which sees a 0 in place of the labels.
+
+    The labels' texts and the line numbers of the examples are kept; ``current`` is the line that
+    the parser was given last, for an error that names it.
+    """
+
+    def __init__(self, file: IO[bytes], path: str) -> None:
+        self._file, self.path = file, path
+        self.labels: list[str] = []
+        self.numbers = array("q")
+        self.current = b""
+
+    def read(self) -> bytes:
+        """Not used: the parser takes what has this method for a file, and iterates over it."""
+        raise NotImplementedError
+
+    def __iter__(self) -> Iterator[bytes]:
+        distinct: dict[bytes, str] = {}  # one text for equal labels
+        for number, line in enumerate(self._file, start=1):
+            content = line.partition(b"#")[0].strip()
+            if not content:
+                continue
+            label, *features = content.split(None, 1)
+            rest = features[0] if features else b""
+            if b":" in label:
+                label, rest = b"", content
+            if label not in distinct:
+                distinct[label] = label.decode("utf-8", errors="replace")
+            self.labels.append(distinct[label])
+            self.numbers.append(number)
+            self.current = rest
+            if b"_" in rest:  # Python would take 1_0 for 10
+                raise ValueError("holds an underscore")
+            yield b"0 " + rest
+
+    def line_of(self, X: sparse.csr_matrix, entry: int) -> int:
+        """The line number of the example that holds an entry of X."""
+        return self.numbers[int(np.searchsorted(X.indptr, entry, side="right")) - 1]
+
+
+def _parse(lines: _Lines, dtype: np.dtype, zero_based: bool | str) -> sparse.csr_matrix:
+    """Return the features, columns numbered as in the file."""
     from sklearn.datasets import load_svmlight_file
 
     try:
-        X, y = load_svmlight_file(file, dtype=dtype, zero_based=True)
-    except (ValueError, OverflowError) as error:
-        return str(error)
-    if not np.isfinite(y).all() or not np.isfinite(X.data).all():
-        return "holds a value that is not finite"
-    if integer_labels and not (y == np.floor(y)).all():
-        return "holds a label that is not an integer"
+        X, _ = load_svmlight_file(lines, dtype=dtype, zero_based=True)
+    except DataError:
+        raise
+    except (ValueError, OverflowError, TypeError) as error:
+        if not lines.numbers:
+            raise DataError(str(error), path=lines.path) from None
+        problem = _features_problem(lines.current.decode("utf-8", errors="replace").split())
+        place = lines.numbers[-1]
+        raise DataError(problem or str(error), path=lines.path, line=place) from None
+    bad = np.flatnonzero(~np.isfinite(X.data))
+    if bad.size:
+        entry = int(bad[0])
+        message = f"value '{X.data[entry]}' of feature {X.indices[entry]} is not finite"
+        raise DataError(message, path=lines.path, line=lines.line_of(X, entry))
     if zero_based is False and _has_zero(X):
-        return "holds a feature with index 0"
-    return X, y
+        entry = int(np.flatnonzero(X.indices == 0)[0])
+        message = "feature index 0 in a file whose features count from 1"
+        raise DataError(message, path=lines.path, line=lines.line_of(X, entry))
+    return X
+
+
+def _labels(
+    lines: _Lines, X: sparse.csr_matrix, label: str | None, label_type: str, like: Reading | None
+) -> tuple[Any, tuple[Any, ...] | None]:
+    """Return the labels, and the columns' labels where they are an indicator of several."""
+    if label is None:
+        return None, None
+    known = None if like is None else like.classes
+    with_comma = next((i for i, text in enumerate(lines.labels) if "," in text), None)
+    if with_comma is not None and X.nnz == 0:
+        message = f"label {shown(lines.labels[with_comma])} holds a comma (for CSV: format='csv')"
+        raise DataError(message, path=lines.path, line=lines.numbers[with_comma])
+    if with_comma is not None or known is not None:
+        indicator, columns = parse_label_sets(
+            lines.labels, lines.numbers, label_type, lines.path, known
+        )
+        return indicator, tuple(columns)
+    absent = next((i for i, text in enumerate(lines.labels) if not text), None)
+    if absent is not None:
+        if like is not None and not any(lines.labels):
+            return None, None
+        raise DataError(
+            "no label before the first feature (label=None reads data without labels)",
+            path=lines.path,
+            line=lines.numbers[absent],
+        )
+    return parse_labels(lines.labels, lines.numbers, label_type, lines.path), None
 
 
 def _has_zero(X: sparse.csr_matrix) -> bool:
     return bool(X.indices.size) and int(X.indices.min()) == 0
 
 
-def _without(X: sparse.csr_matrix, drop: np.ndarray) -> sparse.csr_matrix:
-    keep = ~drop
+def _without_extra(
+    X: sparse.csr_matrix, n_features: int, first: int, action: str, lines: _Lines
+) -> sparse.csr_matrix:
+    """Return X without the columns beyond those expected."""
+    beyond = X.indices >= n_features + first
+    if not beyond.any():
+        return X
+    if action == "error":
+        entry = int(np.flatnonzero(beyond)[0])
+        raise DataError(
+            f"feature index {X.indices[entry]} is beyond the {n_features} features expected",
+            path=lines.path,
+            line=lines.line_of(X, entry),
+        )
+    warnings.warn(
+        f"{lines.path}: {int(beyond.sum())} values of features beyond number {n_features} "
+        "were dropped",
+        UserWarning,
+        stacklevel=3,
+    )
+    keep = ~beyond
     kept_before = np.concatenate([[0], np.cumsum(keep)])
     return sparse.csr_matrix((X.data[keep], X.indices[keep], kept_before[X.indptr]), X.shape)
 
@@ -137,100 +268,44 @@ def _shift_columns(X: sparse.csr_matrix, first: int, n_features: int | None) -> 
     return sparse.csr_matrix((X.data, indices, X.indptr), shape=(X.shape[0], n_features))
 
 
-def _densify(X: sparse.csr_matrix, dense: bool | str) -> Matrix:
+def densify(X: sparse.csr_matrix, dense: bool | str, path: str) -> Matrix:
+    """Return X as a dense array if that is asked for, or with "auto" takes no more memory."""
+    stored = X.data.nbytes + X.indices.nbytes + X.indptr.nbytes
+    size = X.shape[0] * X.shape[1] * X.data.itemsize
     if dense == "auto":
-        stored = X.data.nbytes + X.indices.nbytes + X.indptr.nbytes
-        dense = X.shape[0] * X.shape[1] * X.data.itemsize <= stored
-    return X.toarray() if dense else X
+        dense = size <= stored
+    if not dense:
+        return X
+    check_read_size(size, stored, path, "the dense matrix")
+    return X.toarray()
 
 
-def _tell_extra_features(
-    file: IO[bytes], name: str, n_features: int, first: int, beyond: np.ndarray, action: str
-) -> None:
-    if action == "error":
-        last = n_features - 1 + first
-        for number, tokens in _lines(file):
-            for token in tokens[1:]:
-                index = token.partition(":")[0]
-                if index != "qid" and int(index) > last:
-                    message = f"feature index {index} is beyond the {n_features} features expected"
-                    raise DataError(message, path=name, line=number)
-    warnings.warn(
-        f"{name}: {int(beyond.sum())} values of features beyond number {n_features} were dropped",
-        UserWarning,
-        stacklevel=4,
-    )
-
-
-def _lines(file: IO[bytes]) -> Iterator[tuple[int, list[str]]]:
-    """Yield the line number and the tokens of every example, from the start of the file."""
-    file.seek(0)
-    for number, line in enumerate(file, start=1):
-        tokens = line.partition(b"#")[0].decode("utf-8", errors="replace").split()
-        if tokens:
-            yield number, tokens
-
-
-def _first_problem(
-    file: IO[bytes], name: str, zero_based: bool | str, integer_labels: bool, otherwise: str
-) -> DataError:
-    for number, (label, *features) in _lines(file):
-        problem = _label_problem(label, integer_labels) or _features_problem(features, zero_based)
-        if problem:
-            return DataError(problem, path=name, line=number)
-    return DataError(otherwise, path=name)
-
-
-def _shown(token: str) -> str:
-    return repr(token if len(token) <= 30 else token[:27] + "...")
-
-
-def _number(token: str) -> float | None:
-    try:
-        return float(token)
-    except ValueError:
-        return None
-
-
-def _label_problem(token: str, integer: bool) -> str | None:
-    if ":" in token:
-        return f"no label before the first feature {_shown(token)}"
-    if "," in token:
-        return f"label {_shown(token)} holds a comma: one label an example (for CSV: format='csv')"
-    value = _number(token)
-    if value is None:
-        return f"label {_shown(token)} is not a number"
-    if not math.isfinite(value):
-        return f"label {_shown(token)} is not finite"
-    if integer and value != math.floor(value):
-        return f"label {_shown(token)} is not an integer"
-    return None
-
-
-def _features_problem(tokens: list[str], zero_based: bool | str) -> str | None:
+def _features_problem(tokens: list[str]) -> str | None:
+    """Say what is wrong with a line's features."""
     previous = -1
     if tokens and tokens[0].startswith("qid:"):
         tokens = tokens[1:]
     for token in tokens:
         index_text, colon, value_text = token.partition(":")
         if not colon:
-            return f"{_shown(token)} is not an index:value pair"
+            return f"{shown(token)} is not an index:value pair"
         try:
             index = int(index_text)
         except ValueError:
-            return f"feature index {_shown(index_text)} is not an integer"
+            return f"feature index {shown(index_text)} is not an integer"
+        if "_" in index_text:
+            return f"feature index {shown(index_text)} is not an integer"
         if index < 0 or index > _LARGEST_INDEX:
             return f"feature index {index} is out of range"
-        if index == 0 and zero_based is False:
-            return "feature index 0 in a file whose features count from 1"
         if index <= previous:
             return f"feature index {index} follows {previous}: indices must ascend"
         previous = index
-        value = _number(value_text)
-        if value is None:
-            return f"value {_shown(value_text)} of feature {index} is not a number"
-        if not math.isfinite(value):
-            return f"value {_shown(value_text)} of feature {index} is not finite"
+        try:
+            float(value_text)
+        except ValueError:
+            return f"value {shown(value_text)} of feature {index} is not a number"
+        if "_" in value_text:
+            return f"value {shown(value_text)} of feature {index} is not a number"
     return None
 
 

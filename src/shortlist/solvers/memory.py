@@ -1,6 +1,6 @@
 """Will it fit? Asked before training, answered with advice instead of a killed process.
 
-Training holds, besides the data itself (which is not copied):
+Training holds, besides the data itself (copied only if its rows do not lie together):
 
     duals     n * m * itemsize; of hinge losses, where that exceeds 256 MiB, their nonzero entries
               only, at (itemsize + 4) * 5/4 each: 2 to 5 % of n * m as a rule, half of them under
@@ -9,8 +9,11 @@ Training holds, besides the data itself (which is not copied):
     the rest  about 24 n bytes and a few blocks of 64 MiB
 """
 
-import os
 from typing import Any
+
+from scipy import sparse
+
+from shortlist._memory import available_bytes
 
 FIXED = 4 * (1 << 26)
 # Larger arrays of duals are not worth their memory where most entries are zero.
@@ -25,40 +28,14 @@ def training_bytes(n: int, d: int, m: int, itemsize: int, sparse_duals: bool = F
     return duals + (2 * itemsize + 8) * (d + 1) * m + 24 * n + FIXED
 
 
-def available_bytes() -> int | None:
-    """Memory that can be had without swapping, or None where the system does not tell."""
-    try:
-        with open("/proc/meminfo", encoding="ascii") as lines:
-            for line in lines:
-                if line.startswith("MemAvailable:"):
-                    free = int(line.split()[1]) * 1024
-                    return min(free, _container_limit() or free)
-    except OSError:
-        pass
-    try:
-        return os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    except (ValueError, OSError, AttributeError):
-        return None
-
-
-def _container_limit() -> int | None:
-    """What a control group leaves to this process, if one limits it."""
-    try:
-        with open("/sys/fs/cgroup/memory.max", encoding="ascii") as limit:
-            most = limit.read().strip()
-        with open("/sys/fs/cgroup/memory.current", encoding="ascii") as now:
-            used = int(now.read())
-        return None if most == "max" else max(int(most) - used, 0)
-    except (OSError, ValueError):
-        return None
-
-
 def check_memory(X: Any, n_classes: int, sparse_duals: bool = False) -> None:
     """Raise MemoryError, with advice, if training on X cannot fit."""
     n, d = X.shape
     itemsize = X.dtype.itemsize
     free = available_bytes()
     need = training_bytes(n, d, n_classes, itemsize, sparse_duals)
+    if not sparse.issparse(X) and not X.flags.c_contiguous:
+        need += n * d * itemsize  # a copy whose rows lie together
     if free is None or need <= free:
         return
     advice = []

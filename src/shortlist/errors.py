@@ -1,17 +1,19 @@
-"""The one exception that reading data raises."""
+"""The errors of reading files. Each is a ValueError, told in one line that names the file."""
 
 from __future__ import annotations
 
 import os
 
+from ._text import escape_controls
+
 
 class DataError(ValueError):
-    """Data that cannot be used, told in one line that names the file and the line.
+    """Data that cannot be used, told in one line that names the file and the place.
 
     Parameters
     ----------
     message : str
-        What is wrong, in the user's terms.
+        What is wrong, in the user's terms. Control characters in it are shown escaped.
     path : path-like or None
         The file at fault; ``"-"`` is shown as standard input.
     line : int or None
@@ -39,4 +41,8 @@ class DataError(ValueError):
         if row is not None:
             place.append(f"row {row}")
         text = " ".join(message.split())
-        super().__init__(f"{', '.join(place)}: {text}" if place else text)
+        super().__init__(escape_controls(f"{', '.join(place)}: {text}" if place else text))
+
+
+class ModelFileError(DataError):
+    """A model file that cannot be used, told in one line that names the file."""

@@ -1,0 +1,84 @@
+"""How much memory this process may still take.
+
+Three things bound it: what the machine has free, the control group the process runs in (containers
+and batch systems), and the limit on its address space (``ulimit -v``). The smallest counts.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+# Version 1 of control groups writes a number near 2**63 where nothing is limited.
+_NO_LIMIT = 2**60
+_GROUPS = Path("/sys/fs/cgroup")
+
+
+def available_bytes() -> int | None:
+    """Memory that can be had without swapping, or None where the system does not tell."""
+    bounds = [_machine_free(), _address_space_free(), *_group_limits()]
+    known = [bound for bound in bounds if bound is not None]
+    return max(min(known), 0) if known else None
+
+
+def _machine_free() -> int | None:
+    try:
+        with open("/proc/meminfo", encoding="ascii") as lines:
+            for line in lines:
+                if line.startswith("MemAvailable:"):
+                    return int(line.split()[1]) * 1024
+    except (OSError, ValueError):
+        pass
+    try:
+        return os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (ValueError, OSError, AttributeError):
+        return None
+
+
+def _address_space_free() -> int | None:
+    """What the limit on the address space leaves, if there is one."""
+    try:
+        import resource
+
+        limit = resource.getrlimit(resource.RLIMIT_AS)[0]
+        if limit == resource.RLIM_INFINITY:
+            return None
+        with open("/proc/self/statm", encoding="ascii") as file:
+            pages = int(file.read().split()[0])
+        return int(limit) - pages * os.sysconf("SC_PAGE_SIZE")
+    except (ImportError, OSError, ValueError, AttributeError):
+        return None
+
+
+def _group_limits() -> Iterator[int | None]:
+    """What every control group above this process leaves: a parent may be the tightest."""
+    try:
+        lines = Path("/proc/self/cgroup").read_text(encoding="ascii").splitlines()
+    except (OSError, ValueError):
+        return
+    for line in lines:
+        _, _, rest = line.partition(":")
+        controllers, _, path = rest.partition(":")
+        if controllers == "":  # version 2
+            root, names = _GROUPS, ("memory.max", "memory.current")
+        elif "memory" in controllers.split(","):
+            root = _GROUPS / "memory"
+            names = ("memory.limit_in_bytes", "memory.usage_in_bytes")
+        else:
+            continue
+        folder = root / path.strip("/")
+        # In a container the path is often the host's and does not exist here: the root does.
+        for group in (folder, *folder.parents):
+            yield _left_in_group(group, *names)
+            if group == root:
+                break
+
+
+def _left_in_group(group: Path, limit_name: str, usage_name: str) -> int | None:
+    try:
+        limit = int((group / limit_name).read_text(encoding="ascii"))
+        used = int((group / usage_name).read_text(encoding="ascii"))
+    except (OSError, ValueError):  # no such file, or "max"
+        return None
+    return None if limit >= _NO_LIMIT else limit - used

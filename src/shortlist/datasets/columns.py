@@ -1,0 +1,301 @@
+"""What each column of a table is for: features, label, names of examples, weights, nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from ..errors import DataError
+from .reading import Column, Reading
+
+# A column with one of these names holds the labels, unless somebody says otherwise.
+_LABEL_NAMES = ("label", "labels", "target", "class")
+# So does this one, but beside a column "x" it is a coordinate.
+_Y, _X = "y", "x"
+MISSING_POLICIES = ("error", "mean", "drop")
+TABLE_FORMATS = ("csv", "parquet", "arrow")
+_SHOWN_NAMES = 12
+
+
+@dataclass(frozen=True)
+class TableOptions:
+    """What the caller says of a table's columns, by name or number."""
+
+    label: Column | None = "auto"
+    drop: tuple[Column, ...] = ()
+    id_column: Column | None = None
+    weight_column: Column | None = None
+    missing: str = "error"
+    n_features: int | None = None
+    like: Reading | None = None
+
+    def __post_init__(self) -> None:
+        if self.missing not in MISSING_POLICIES:
+            listed = ", ".join(MISSING_POLICIES)
+            raise ValueError(f"missing must be one of {listed}; got {self.missing!r}")
+
+    @property
+    def expected(self) -> int | None:
+        """The number of features there must be, if that is known."""
+        return self.like.n_features if self.like is not None else self.n_features
+
+
+@dataclass(frozen=True)
+class Roles:
+    """The numbers of the columns in each role; ``names`` are those of all columns, if any."""
+
+    names: tuple[str, ...] | None
+    features: tuple[int, ...]
+    label: int | None = None
+    label_guess: str | None = None
+    id_column: int | None = None
+    weight_column: int | None = None
+    drop: tuple[int, ...] = ()
+
+    def column(self, number: int) -> Column:
+        return number if self.names is None else self.names[number]
+
+    def shown(self, number: int) -> str:
+        """A column for a message, counted from 1."""
+        return f"column {number + 1}" + (f" ({self.names[number]})" if self.names else "")
+
+    def optional(self, number: int | None) -> Column | None:
+        return None if number is None else self.column(number)
+
+    @property
+    def feature_names(self) -> tuple[str, ...] | None:
+        return None if self.names is None else tuple(self.names[i] for i in self.features)
+
+    def reading(self, format: str, n_features: int, **facts: Any) -> Reading:
+        """How the table was read."""
+        return Reading(
+            format,
+            n_features,
+            columns=self.names,
+            label=self.optional(self.label),
+            label_guess=self.label_guess,
+            drop=tuple(self.column(i) for i in self.drop),
+            id_column=self.optional(self.id_column),
+            weight_column=self.optional(self.weight_column),
+            **facts,
+        )
+
+
+def names_label(names: Sequence[str] | None) -> bool:
+    """Whether a column's name says that it holds the labels."""
+    lowered = {name.lower() for name in names or ()}
+    return bool(lowered & {*_LABEL_NAMES, _Y})
+
+
+def assign_roles(
+    names: Sequence[str] | None,
+    width: int,
+    options: TableOptions,
+    path: str,
+    features_per_row: int | None = None,
+) -> Roles:
+    """Decide what each of ``width`` columns is for.
+
+    ``features_per_row`` is the number of values in a row where columns may hold several each.
+    """
+    like = options.like
+    if like is not None and like.format in TABLE_FORMATS:
+        return _roles_like(like, names, width, options, path)
+    fixed = _fixed_roles(names, width, options, path)
+    taken = {fixed.id_column, fixed.weight_column, *fixed.drop} - {None}
+    free = [i for i in range(width) if i not in taken]
+    values = len(free) if features_per_row is None else features_per_row - len(taken)
+    label, guess = fixed.label, None
+    # Where no name speaks of labels and the number is right, every column is a feature.
+    if options.label == "auto" and (values != options.expected or _named_labels(names, free)):
+        label, guess = _guess_label(names, free, path)
+    features = tuple(i for i in free if i != label)
+    return replace(fixed, features=features, label=label, label_guess=guess)
+
+
+def _fixed_roles(
+    names: Sequence[str] | None, width: int, options: TableOptions, path: str
+) -> Roles:
+    """The roles that somebody gave, every column in one at most."""
+
+    def find(column: Column | None) -> int | None:
+        return None if column is None else _find(column, names, width, path)
+
+    label = None if options.label == "auto" else find(options.label)
+    roles = Roles(
+        names=None if names is None else tuple(names),
+        features=(),
+        label=label,
+        id_column=find(options.id_column),
+        weight_column=find(options.weight_column),
+        drop=tuple(_find(column, names, width, path) for column in options.drop),
+    )
+    given = [roles.label, roles.id_column, roles.weight_column, *roles.drop]
+    used = [number for number in given if number is not None]
+    for number in used:
+        if used.count(number) > 1:
+            message = f"column {roles.column(number)!r} is given more than one use"
+            raise DataError(message, path=path)
+    return roles
+
+
+def _find(column: Column, names: Sequence[str] | None, width: int, path: str) -> int:
+    if isinstance(column, str):
+        if names is None or column not in names:
+            listed = _few(names or (), _SHOWN_NAMES) or "none are named"
+            raise DataError(f"has no column {column!r} (columns: {listed})", path=path)
+        return list(names).index(column)
+    if not -width <= column < width:
+        raise DataError(f"has no column {column}, only {width} columns", path=path)
+    return column % width
+
+
+def _named_labels(names: Sequence[str] | None, free: Sequence[int]) -> list[int]:
+    """The columns whose names say that they hold the labels."""
+    if names is None:
+        return []
+    lowered = {i: names[i].lower() for i in free}
+    usual = [i for i in free if lowered[i] in _LABEL_NAMES]
+    y = [i for i in free if lowered[i] == _Y]
+    return usual if _X in lowered.values() else usual + y
+
+
+def _guess_label(
+    names: Sequence[str] | None, free: list[int], path: str
+) -> tuple[int | None, str | None]:
+    """The labels' column by its name, else the last one; an error where that is not clear."""
+    if not free:
+        return None, None
+    candidates = _named_labels(names, free)
+    if names is None or (not candidates and not names_label(names)):
+        return free[-1], "the last column"
+    if len(candidates) == 1:
+        return candidates[0], "by its name"
+    if candidates:
+        listed = " and ".join(repr(names[i]) for i in candidates)
+        raise DataError(
+            f"columns {listed} may both hold the labels: say which with label", path=path
+        )
+    listed = _few([names[i] for i in free], _SHOWN_NAMES)
+    raise DataError(
+        f"which column holds the labels is not clear: {_Y!r} beside {_X!r} may be a coordinate. "
+        f"Say which with label (columns: {listed})",
+        path=path,
+    )
+
+
+def _roles_like(
+    like: Reading, names: Sequence[str] | None, width: int, options: TableOptions, path: str
+) -> Roles:
+    """The roles that another table's columns had; what the caller says of this one counts more."""
+    if names is None and like.columns is not None:
+        names = _names_by_place(like, width, path)
+    if like.columns is None:
+        return _roles_by_place(like, names, width, options, path)
+    assert names is not None
+    given = replace(
+        options,
+        label=_present(like.label, names) if options.label == "auto" else options.label,
+        id_column=_either(options.id_column, _present(like.id_column, names)),
+        weight_column=_either(options.weight_column, _present(like.weight_column, names)),
+    )
+    roles = _fixed_roles(names, width, given, path)
+    if len(set(names)) < len(names):
+        features = _same_features(like, names, path)
+    else:
+        features = _features_by_name(like, names, path)
+    used = {roles.label, roles.id_column, roles.weight_column, *features}
+    return replace(roles, features=features, drop=tuple(i for i in range(width) if i not in used))
+
+
+def _features_by_name(like: Reading, names: Sequence[str], path: str) -> tuple[int, ...]:
+    wanted: Sequence[str] = feature_columns(like)
+    if like.feature_names is not None and set(like.feature_names) <= set(names):
+        wanted = like.feature_names  # what was one column of lists may be many columns here
+    _require(wanted, names, path)
+    places = {name: i for i, name in enumerate(names)}
+    return tuple(places[name] for name in wanted)
+
+
+def _same_features(like: Reading, names: Sequence[str], path: str) -> tuple[int, ...]:
+    """The features of a table with a name that is there twice: only all the same names will do."""
+    if tuple(names) != like.columns:
+        raise DataError("has two columns of the same name, so names do not tell which", path=path)
+    others = {like.label, like.id_column, like.weight_column, *like.drop}
+    return tuple(i for i, name in enumerate(names) if name not in others)
+
+
+def feature_columns(like: Reading) -> list[str]:
+    """The columns that held the features: those with no other role, in the file's order."""
+    others = {like.label, like.id_column, like.weight_column, *like.drop}
+    return [name for name in like.columns or () if name not in others]
+
+
+def _names_by_place(like: Reading, width: int, path: str) -> tuple[str, ...]:
+    """Names for a table without any: those of the other table, column by column."""
+    if like.columns is not None and width == len(like.columns):
+        return like.columns
+    features = feature_columns(like)
+    if width == len(features):
+        return tuple(features)
+    raise DataError(
+        f"has {width} columns without names, where the model's data had {len(like.columns or ())}",
+        path=path,
+    )
+
+
+def _roles_by_place(
+    like: Reading, names: Sequence[str] | None, width: int, options: TableOptions, path: str
+) -> Roles:
+    """The roles of a table whose columns had no names."""
+    if width == like.n_features and options.label in ("auto", None):
+        return Roles(None if names is None else tuple(names), features=tuple(range(width)))
+    given = replace(
+        options,
+        label=like.label if options.label == "auto" else options.label,
+        id_column=_either(options.id_column, like.id_column),
+        weight_column=_either(options.weight_column, like.weight_column),
+        drop=options.drop or like.drop,
+    )
+    roles = _fixed_roles(names, width, given, path)
+    taken = {roles.label, roles.id_column, roles.weight_column, *roles.drop}
+    return replace(roles, features=tuple(i for i in range(width) if i not in taken))
+
+
+def _either(given: Column | None, otherwise: Column | None) -> Column | None:
+    return otherwise if given is None else given
+
+
+def _present(column: Column | None, names: Sequence[str]) -> Column | None:
+    return column if column in names else None
+
+
+def features_by_name(
+    X: Any, names: tuple[str, ...] | None, like: Reading, path: str
+) -> tuple[Any, tuple[str, ...] | None]:
+    """Return the features that another file had, in its order, and their names."""
+    wanted = like.feature_names
+    if names is not None and wanted is not None and len(set(names)) == len(names):
+        if names == wanted:
+            return X, names
+        _require(wanted, names, path)
+        places = {name: i for i, name in enumerate(names)}
+        return X[:, [places[name] for name in wanted]], wanted
+    if X.shape[1] != like.n_features:
+        message = f"has {X.shape[1]} features where {like.n_features} are expected"
+        raise DataError(message, path=path)
+    return X, names
+
+
+def _require(wanted: Sequence[str], names: Sequence[str], path: str) -> None:
+    held = set(names)
+    missing = [name for name in wanted if name not in held]
+    if missing:
+        plural = "s" if len(missing) > 1 else ""
+        raise DataError(f"lacks the column{plural} {_few(missing, 5, quoted=True)}", path=path)
+
+
+def _few(names: Sequence[str], most: int, *, quoted: bool = False) -> str:
+    listed = ", ".join(repr(name) if quoted else name for name in names[:most])
+    return listed if len(names) <= most else f"{listed}, ..."

@@ -1,0 +1,303 @@
+"""CSV text: a table with one example a line and the label in one of the columns."""
+
+from __future__ import annotations
+
+import csv
+import math
+import os
+from array import array
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
+from typing import Any
+
+import numpy as np
+
+from ..errors import DataError
+from .columns import TableOptions, assign_roles, feature_columns, names_label
+from .containers import LabeledData
+from .files import as_text, check_readable, format_suffix, open_data, parser_errors
+from .labels import check_label_type, parse_labels, shown
+from .missing import MISSING_WORDS, fill_missing
+from .reading import Column, Reading
+
+# What may separate columns where it is not the delimiter.
+_SEPARATORS = ";\t|"
+
+
+def read_csv(
+    path: str | os.PathLike[str],
+    *,
+    label: Column | None = "auto",
+    header: bool | str = "auto",
+    delimiter: str | None = None,
+    label_type: str | None = None,
+    drop: Sequence[Column] = (),
+    id_column: Column | None = None,
+    weight_column: Column | None = None,
+    missing: str | None = None,
+    n_features: int | None = None,
+    dtype: Any = np.float64,
+    like: Reading | None = None,
+) -> LabeledData:
+    """Read CSV text: plain, .gz, .bz2 or .xz; "-" reads standard input.
+
+    Columns are given by name, or by number (from 0; negative counts from the end).
+
+    Parameters
+    ----------
+    path : path-like
+    label : int, str or None
+        The labels' column; None: there are no labels. "auto" takes the one column named label,
+        labels, target, class or y, otherwise the last one; but no column if without one there are
+        just ``n_features``. Where several have such names, or y stands beside x, it is an error.
+    header : bool or "auto"
+        Whether the first line names the columns. "auto": it does if none of it is a number.
+    delimiter : str or None
+        None is a tab for names ending in .tsv and a comma otherwise.
+    label_type : "auto", "int", "float", "str" or None
+        "auto" (and None): labels are integers if every one is, text if none is a number, and an
+        error that names the line where they are mixed. See :mod:`shortlist.datasets.labels`.
+    drop : sequence of int or str
+        Columns to leave out.
+    id_column, weight_column : int, str or None
+        Columns with the examples' names and weights; neither is a feature.
+    missing : "error", "mean", "drop" or None
+        What to do about missing values (empty, NA, N/A, NaN, null, none or ?): an error (also for
+        None), the feature's mean, or leave the example out.
+    n_features : int or None
+        Number of features the file must have.
+    dtype : float64 or float32
+    like : Reading or None
+        How a file that goes with this one was read. The same features are taken, by name and in
+        the same order; other columns are passed over.
+    """
+    if like is not None:
+        label_type = label_type or like.label_type
+        missing = missing or like.missing
+        delimiter = delimiter or like.delimiter
+    label_type = label_type or "auto"
+    check_label_type(label_type)
+    if header not in (True, False, "auto"):
+        raise ValueError(f'header must be True, False or "auto", got {header!r}')
+    if np.dtype(dtype).kind != "f":
+        raise ValueError(f"dtype must be float64 or float32, got {np.dtype(dtype)}")
+    options = TableOptions(
+        label, tuple(drop), id_column, weight_column, missing or "error", n_features, like
+    )
+    name = check_readable(path)
+    if delimiter is None:
+        delimiter = "\t" if format_suffix(name) == ".tsv" else ","
+    if len(delimiter) != 1:
+        raise ValueError(f"delimiter must be one character, got {delimiter!r}")
+    with parser_errors("is not CSV text", name), open_data(name) as file, as_text(file) as text:
+        try:
+            table = _Table(text, name, delimiter, header, options)
+            return table.read(label_type, np.dtype(dtype))
+        except UnicodeDecodeError as error:
+            raise DataError(f"is not UTF-8 text ({error.reason})", path=name) from None
+
+
+class _Table:
+    """The lines of a CSV file, and what its columns are for."""
+
+    def __init__(
+        self,
+        text: Iterable[str],
+        path: str,
+        delimiter: str,
+        header: bool | str,
+        options: TableOptions,
+    ) -> None:
+        self.path, self.delimiter, self.options = path, delimiter, options
+        self._underscore = False
+        self._reader = csv.reader(self._watched(text), delimiter=delimiter, skipinitialspace=True)
+        self._rows = (row for row in self._reader if row)  # blank lines are no examples
+        first = next(self._rows, None)
+        if first is None:
+            raise DataError("holds no examples", path=path)
+        self._first = [cell.strip() for cell in first]
+        self._first_line = self._reader.line_num
+        self.width = len(self._first)
+        self.has_header = self._is_header(header)
+        names = self._first if self.has_header else None
+        self.roles = assign_roles(names, self.width, options, path)
+        self._check_features()
+
+    def _watched(self, text: Iterable[str]) -> Iterator[str]:
+        """Note lines with an underscore: Python takes 1_0 for the number 10."""
+        for line in text:
+            if "_" in line:
+                self._underscore = True
+            yield line
+
+    def _is_header(self, header: bool | str) -> bool:
+        if header != "auto":
+            return bool(header)
+        asked = (self.options.label, self.options.id_column, self.options.weight_column)
+        if any(isinstance(column, str) and column != "auto" for column in asked):
+            return True  # a column is asked for by its name
+        if any(isinstance(column, str) for column in self.options.drop):
+            return True
+        if names_label(self._first):
+            return True
+        like = self.options.like
+        if like is not None and like.columns is not None:
+            # A line of data has a number; a line of names has those known, or none.
+            known = set(feature_columns(like)) <= set(self._first)
+            return known or all(_number_or_none(cell) is None for cell in self._first)
+        # The label may be a word in a line of data; the features may not.
+        roles = assign_roles(None, self.width, self.options, self.path)
+        features = [self._first[i] for i in roles.features]
+        numbers = [self._is_data(cell) for cell in features]
+        if all(numbers):
+            return False
+        if any(numbers):
+            word = features[numbers.index(False)]
+            raise DataError(
+                f"is neither all names nor all numbers ({shown(word)} is not a number): "
+                "pass header=True or header=False",
+                path=self.path,
+                line=self._first_line,
+            )
+        return True
+
+    def _is_data(self, cell: str) -> bool:
+        missing = self.options.missing != "error" and _is_missing(cell)
+        return missing or _number_or_none(cell) is not None
+
+    def _check_features(self) -> None:
+        expected, found = self.options.expected, len(self.roles.features)
+        if expected is not None and found != expected:
+            message = f"has {found} features where {expected} are expected"
+            raise DataError(message, path=self.path, line=self._first_line)
+        if not found:
+            hint = self._separator_hint()
+            raise DataError(
+                f"has {_counted(self.width)}, so no features{hint}",
+                path=self.path,
+                line=self._first_line,
+            )
+
+    def _separator_hint(self) -> str:
+        cell = self._first[0]
+        found = [mark for mark in _SEPARATORS if mark in cell and mark != self.delimiter]
+        return f" (columns seem separated by {found[0]!r}: delimiter={found[0]!r})" if found else ""
+
+    def _lines(self) -> Iterator[tuple[int, list[str]]]:
+        """Yield every example's line number and cells, all of the same number."""
+        rows = self._rows if self.has_header else chain([self._first], self._rows)
+        first = not self.has_header
+        for row in rows:
+            line = self._first_line if first else self._reader.line_num
+            first = False
+            if len(row) != self.width:
+                message = f"has {len(row)} columns where {self.width} are expected"
+                raise DataError(message, path=self.path, line=line)
+            yield line, row
+
+    def read(self, label_type: str, dtype: np.dtype) -> LabeledData:
+        roles, options = self.roles, self.options
+        values, lines = array("d"), array("q")
+        others: dict[int, list[str]] = {
+            i: [] for i in (roles.label, roles.id_column, roles.weight_column) if i is not None
+        }
+        features = roles.features
+        for line, row in self._lines():
+            try:
+                if self._underscore:
+                    raise ValueError
+                values.extend([float(row[i]) for i in features])
+            except ValueError:
+                values.extend(self._numbers(row, line))
+            self._underscore = False
+            for column, cells in others.items():
+                cells.append(row[column].strip())
+            lines.append(line)
+        if not lines:
+            raise DataError("holds no examples, only a header", path=self.path)
+        X = np.frombuffer(values, dtype=np.float64).reshape(len(lines), -1)
+        filled = fill_missing(X, options, roles.feature_names, self.path)
+        kept = np.flatnonzero(filled.kept).tolist()
+        lines = array("q", [lines[i] for i in kept])
+        others = {column: [cells[i] for i in kept] for column, cells in others.items()}
+        self._check_finite(filled.X, lines)
+        return LabeledData(
+            filled.X.astype(dtype, copy=False),
+            None if roles.label is None else self._labels(others[roles.label], lines, label_type),
+            feature_names=roles.feature_names,
+            source=self.path,
+            reading=roles.reading(
+                "csv",
+                len(roles.features),
+                feature_names=roles.feature_names,
+                label_type=label_type,
+                missing=options.missing,
+                fill=filled.means,
+                delimiter=self.delimiter,
+            ),
+            ids=None if roles.id_column is None else np.array(others[roles.id_column]),
+            weight=None if roles.weight_column is None else self._weights(others, lines),
+            left_out=len(X) - len(lines),
+        )
+
+    def _numbers(self, row: list[str], line: int) -> list[float]:
+        """Return a line's features one by one: some cell is no number."""
+        numbers = []
+        for column in self.roles.features:
+            value = _number_or_none(row[column])
+            if value is None:
+                if self.options.missing == "error" or not _is_missing(row[column]):
+                    raise self._bad_cell(row[column], column, line)
+                value = math.nan
+            numbers.append(value)
+        return numbers
+
+    def _check_finite(self, X: np.ndarray, lines: Sequence[int]) -> None:
+        bad = np.flatnonzero(~np.isfinite(X).all(axis=1))
+        if bad.size:
+            row = X[bad[0]]
+            place = int(np.flatnonzero(~np.isfinite(row))[0])
+            raise self._bad_cell(str(row[place]), self.roles.features[place], lines[bad[0]])
+
+    def _bad_cell(self, cell: str, column: int, line: int) -> DataError:
+        """Say what is wrong with a cell that must be a finite number."""
+        where = self.roles.shown(column)
+        if not cell.strip():
+            return DataError(f"{where} is empty", path=self.path, line=line)
+        if _number_or_none(cell) is None:
+            message = f"{where} is {shown(cell)}, not a number"
+            return DataError(message, path=self.path, line=line)
+        return DataError(f"{where} is {cell}, not finite", path=self.path, line=line)
+
+    def _labels(self, texts: list[str], lines: Sequence[int], label_type: str) -> np.ndarray:
+        for text, line in zip(texts, lines, strict=True):
+            if not text:
+                raise DataError("the label is empty", path=self.path, line=line)
+        return parse_labels(texts, lines, label_type, self.path)
+
+    def _weights(self, others: dict[int, list[str]], lines: Sequence[int]) -> np.ndarray:
+        column = self.roles.weight_column
+        assert column is not None
+        weights = []
+        for cell, line in zip(others[column], lines, strict=True):
+            weight = _number_or_none(cell)
+            if weight is None or not 0 <= weight < math.inf:
+                message = f"the weight is {shown(cell)}, not a number from 0 on"
+                raise DataError(message, path=self.path, line=line)
+            weights.append(weight)
+        return np.array(weights)
+
+
+def _counted(columns: int) -> str:
+    return "one column" if columns == 1 else f"{columns} columns"
+
+
+def _is_missing(cell: str) -> bool:
+    return cell.strip().lower() in MISSING_WORDS
+
+
+def _number_or_none(cell: str) -> float | None:
+    try:
+        return None if "_" in cell else float(cell)
+    except ValueError:
+        return None
