@@ -10,13 +10,14 @@ import shortlist
 PACKAGE = Path(shortlist.__file__).parent
 # From the ground up. A module may import its own part and parts on lower floors.
 FLOORS = [
-    {"_jit_cache", "_jit_compiler", "_compiling", "_jit", "errors", "_text", "_json", "_files"},
-    {"_native", "_encoding", "special", "datasets", "_progress"},
+    {"_text", "errors", "_json", "_files", "_folders", "_memory", "_sparse"},
+    {"_jit_cache", "_jit_compiler", "_compiling", "_jit", "_progress"},
+    {"_native", "_encoding", "special", "datasets"},
     {"projections"},
     {"losses"},
     {"solvers", "metrics", "calibration"},
     {"estimators", "torch"},
-    {"persistence", "_responses", "probabilities"},
+    {"_model_checks", "persistence", "_responses", "probabilities"},
     {"conformal", "onnx", "plots"},
     {"experiments"},
     {"cli", "__main__"},

@@ -134,7 +134,7 @@ def _check_loss(model: Any, multilabel: bool, n_classes: int) -> Any:
 
 def _check_result(result: Any, convex: bool) -> None:
     """Check the record of training: numbers that a solver could have reported."""
-    from shortlist.solvers.result import Result
+    from shortlist.solvers import Result
 
     _require(isinstance(result, dict), "the training's record is not a dictionary")
     record = Result.from_dict(result)
@@ -156,7 +156,7 @@ def _check_result(result: Any, convex: bool) -> None:
         accuracy = moment.accuracy
         valid = accuracy is None or (_is_real(accuracy) and 0 <= accuracy <= 1 + _ROUNDING)
         _require(valid, f"an accuracy in the training's record is {accuracy!r}")
-    for name in ("gap", "relative_gap"):
+    for name in ("gap", "relative_gap", "gain_gap"):
         if name in result:
             stated, computed = result[name], getattr(record, name)
             same = stated == computed or (stated != stated and computed != computed)

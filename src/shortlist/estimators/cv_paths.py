@@ -14,11 +14,11 @@ from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import threadpool_limits
 
+from shortlist._memory import available_bytes
 from shortlist.estimators.cv_folds import Fold, Part
 from shortlist.estimators.linear import TopKClassifier
 from shortlist.estimators.paths import ModelPath
 from shortlist.metrics import topk_accuracy_curve
-from shortlist.solvers.memory import available_bytes
 
 
 @dataclass(frozen=True)

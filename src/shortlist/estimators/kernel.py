@@ -8,6 +8,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
+from shortlist._memory import available_bytes
 from shortlist.estimators.callbacks import CallbackSupportMixin
 from shortlist.estimators.fitted import (
     all_or_nothing,
@@ -34,7 +35,7 @@ from shortlist.estimators.training import (
     make_costs,
     takes_several_labels,
 )
-from shortlist.solvers.memory import available_bytes, training_bytes
+from shortlist.solvers.memory import training_bytes
 from shortlist.solvers.problem import Problem
 from shortlist.solvers.records.run import Callback
 from shortlist.solvers.storage import GramStorage
