@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -42,6 +41,16 @@ class Primal:
         return 0.5 * float(np.vdot(weights, weights)) + value, weights + gradient
 
 
+@dataclass(frozen=True)
+class Point:
+    """What was reached after so many seconds; a method without a dual has no gap."""
+
+    seconds: float
+    primal: float
+    accuracy: float
+    relative_gap: float | None = None
+
+
 @dataclass
 class Trace:
     """What was reached when. Looking at accuracy stops the clock."""
@@ -49,22 +58,17 @@ class Trace:
     accuracy: Callable[[NDArray], float]
     limit: float
     target: float
-    points: list[dict[str, float]] = field(default_factory=list)
+    points: list[Point] = field(default_factory=list)
     clock: float = field(default_factory=time.perf_counter)
 
     def note(self, primal: float, weights: NDArray) -> bool:
         """Note a point; whether the target or the time limit is reached."""
         seconds = time.perf_counter() - self.clock
         # Points a hundredth apart on the axis of time could not be told from each other.
-        if not self.points or seconds > 1.01 * self.points[-1]["seconds"]:
-            accuracy = self.accuracy(weights)
-            self.points.append({"seconds": seconds, "primal": primal, "accuracy": accuracy})
+        if not self.points or seconds > 1.01 * self.points[-1].seconds:
+            self.points.append(Point(seconds, primal, self.accuracy(weights)))
             self.clock += time.perf_counter() - self.clock - seconds
         return primal <= self.target or seconds > self.limit
-
-
-class _Finished(Exception):
-    pass
 
 
 def fista(primal: Primal, trace: Trace) -> None:
@@ -115,15 +119,17 @@ def lbfgs(primal: Primal, trace: Trace) -> None:
     def look(intermediate_result: Any) -> None:
         weights = intermediate_result.x.reshape(shape)
         if trace.note(float(intermediate_result.fun), weights):
-            raise _Finished
+            raise StopIteration  # how SciPy is told that it is enough
 
     options = {"maxiter": 10**6, "maxfun": 10**6, "ftol": 0.0, "gtol": 0.0}
-    with suppress(_Finished):
-        minimize(
-            objective,
-            primal.zero().reshape(-1).astype(np.float64),
-            jac=True,
-            method="L-BFGS-B",
-            callback=look,
-            options=options,
-        )
+    minimize(
+        objective,
+        primal.zero().reshape(-1).astype(np.float64),
+        jac=True,
+        method="L-BFGS-B",
+        callback=look,
+        options=options,
+    )
+
+
+BASELINES = {"fista": fista, "lbfgs": lbfgs}

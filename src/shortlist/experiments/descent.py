@@ -6,39 +6,76 @@ like at small k; the accuracies along the way show where the paper's own numbers
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import numpy as np
 
 from shortlist.experiments.methods import classifier
-from shortlist.experiments.protocol import MAX_K, Parts
-from shortlist.experiments.store import Record, Tick
+from shortlist.experiments.parts import Parts
+from shortlist.experiments.protocol import MAX_K
+from shortlist.experiments.units import Task
 
 #: Numbers of steps at which the models are looked at.
 CHECKPOINTS = (0, 1, 2, 4, 8, 16, 32, 64, 96, 128)
 #: Armijo's rule: a step must bring this share of what the slope promises.
-_SUFFICIENT = 0.5
+_SUFFICIENT_SHARE = 0.5
 
 
-def descend_path(parameters: Mapping[str, Any], parts: Parts, tick: Tick) -> Record:
-    """Descend for one truncated loss at several C; accuracies at each checkpoint, C by C."""
-    checkpoints: Sequence[int] = parameters["checkpoints"]
-    Cs: Sequence[float] = parameters["Cs"]
-    softmax = classifier(
-        "lr-multi",
-        tol=parameters["tol"],
-        max_epochs=parameters["max_epochs"],
-        random_state=parameters["seed"],
-    ).fit_path(parts.X_train, parts.y_train, Cs)
-    runs = []
-    for number, start in enumerate(softmax):
-        runs.append(_descend(parameters["method"], start, parts, checkpoints))
-        tick((number + 1) / len(Cs))
-    return {"method": parameters["method"], "Cs": list(Cs), "runs": runs}
+@dataclass(frozen=True)
+class Checkpoint:
+    """A model after so many steps; accuracies in per cent for k = 1, ..., 10."""
+
+    steps: int
+    objective: float
+    val: tuple[float, ...]
+    test: tuple[float, ...]
 
 
-def _descend(method: str, start: Any, parts: Parts, checkpoints: Sequence[int]) -> list[Record]:
+@dataclass(frozen=True)
+class DescentResult:
+    """The descents of one method, one for each C."""
+
+    method: str
+    Cs: tuple[float, ...]
+    runs: tuple[tuple[Checkpoint, ...], ...]
+
+    @property
+    def steps(self) -> list[int]:
+        return [point.steps for point in self.runs[0]]
+
+    def accuracies(self, k: int) -> list[float]:
+        """The top-k test accuracy at each checkpoint, by the C that validation prefers there."""
+        best = [max(models, key=lambda m: m.val[k - 1]) for models in zip(*self.runs, strict=True)]
+        return [model.test[k - 1] for model in best]
+
+
+@dataclass(frozen=True)
+class DescentTask(Task):
+    """Descend for one truncated loss at several C."""
+
+    result_type: ClassVar[type] = DescentResult
+
+    method: str
+    data: str
+    Cs: tuple[float, ...]
+    checkpoints: tuple[int, ...]
+    tol: float
+    max_epochs: int
+    seed: int
+
+    def run(self, payload: Parts) -> DescentResult:
+        softmax = classifier(
+            "lr-multi", tol=self.tol, max_epochs=self.max_epochs, random_state=self.seed
+        ).fit_path(payload.X_train, payload.y_train, self.Cs)
+        runs = (_descend(self.method, start, payload, self.checkpoints) for start in softmax)
+        return DescentResult(self.method, self.Cs, tuple(runs))
+
+
+def _descend(
+    method: str, start: Any, parts: Parts, checkpoints: Sequence[int]
+) -> tuple[Checkpoint, ...]:
     from shortlist import losses
 
     model = classifier(method)
@@ -56,43 +93,27 @@ def _descend(method: str, start: Any, parts: Parts, checkpoints: Sequence[int]) 
     value, gradient = objective(weights)
     step = 1.0
     points = []
-    for iteration in range(max(checkpoints) + 1):
-        if iteration in checkpoints:
-            points.append(_look(weights, value, iteration, start.classes_, parts))
+    for steps in range(max(checkpoints) + 1):
+        if steps in checkpoints:
+            points.append(_look(weights, value, steps, start.classes_, parts))
         slope = float(np.vdot(gradient, gradient))
         while True:
             trial = weights - step * gradient
             trial_value, trial_gradient = objective(trial)
-            if trial_value <= value - _SUFFICIENT * step * slope or step < 1e-12:
+            if trial_value <= value - _SUFFICIENT_SHARE * step * slope or step < 1e-12:
                 break
             step /= 2
         weights, value, gradient = trial, trial_value, trial_gradient
         step *= 2
-    return points
+    return tuple(points)
 
 
-def _look(weights: Any, value: float, iteration: int, classes: Any, parts: Parts) -> Record:
+def _look(weights: Any, value: float, steps: int, classes: Any, parts: Parts) -> Checkpoint:
     from shortlist.metrics import topk_accuracy_curve
 
-    def accuracies(X: Any, y: Any) -> list[float]:
+    def accuracies(X: Any, y: Any) -> tuple[float, ...]:
         curve = topk_accuracy_curve(y, X @ weights, min(MAX_K, len(classes)), labels=classes)
-        return (100 * curve).tolist()
+        return tuple((100 * curve).tolist())
 
-    return {
-        "iteration": iteration,
-        "objective": value,
-        "val": accuracies(parts.X_val, parts.y_val),
-        "test": accuracies(parts.X_test, parts.y_test),
-    }
-
-
-def accuracies_along(record: Record, ks: Sequence[int]) -> dict[int, list[float]]:
-    """For each k the test accuracy at each checkpoint, by the C that validation prefers there."""
-    n_points = len(record["runs"][0])
-    chosen: dict[int, list[float]] = {k: [] for k in ks}
-    for place in range(n_points):
-        models = [run[place] for run in record["runs"]]
-        for k in ks:
-            best = max(models, key=lambda model: model["val"][k - 1])
-            chosen[k].append(best["test"][k - 1])
-    return chosen
+    val, test = accuracies(parts.X_val, parts.y_val), accuracies(parts.X_test, parts.y_test)
+    return Checkpoint(steps, value, val, test)

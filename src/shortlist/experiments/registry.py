@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from shortlist.experiments.parts import MissingData
 
 if TYPE_CHECKING:
     from rich.console import Console
 
     from shortlist.experiments.report import Report, Section
+    from shortlist.experiments.workers import Context
 
 ALL = "all"
-
-
-class MissingData(ValueError):
-    """An experiment needs data that was not given; the message says how to give it."""
 
 
 @dataclass(frozen=True)
@@ -26,8 +26,9 @@ class Experiment:
     """A table or figure of the paper that can be computed.
 
     ``home`` names the function that does it, "module:function" within this package. It is called
-    with a :class:`~shortlist.experiments.context.Context` and options by name, and returns a
-    :class:`~shortlist.experiments.report.Section`.
+    with a :class:`~shortlist.experiments.workers.Context` and options by name, and returns a
+    :class:`~shortlist.experiments.report.Section`. ``dataset`` is handed to it where one function
+    serves several data sets; ``extra`` is the extra of the package that it needs.
     """
 
     name: str
@@ -36,26 +37,43 @@ class Experiment:
     home: str
     takes_data: bool = False
     needs_data: bool = False
+    dataset: str | None = None
+    extra: str | None = None
 
     def function(self) -> Callable[..., Section]:
         module, _, name = self.home.partition(":")
         try:
-            return getattr(import_module(f"shortlist.experiments.{module}"), name)
+            function = getattr(import_module(f"shortlist.experiments.{module}"), name)
         except ModuleNotFoundError as error:
             # A missing extra is the user's to install; anything else would be a bug here.
-            if error.name and error.name.startswith("shortlist"):
+            if self.extra is None or (error.name or "").startswith("shortlist"):
                 raise
             raise ModuleNotFoundError(
-                f"{self.name} needs the package {error.name}, which is not installed"
+                f"{self.name} needs the package {error.name}, which is not installed. "
+                f"Install it with: pip install 'shortlist[{self.extra}]'"
             ) from error
+        return function if self.dataset is None else partial(function, dataset=self.dataset)
 
     def options(self) -> dict[str, Any]:
         """Its own options, beyond those of :func:`run`, and their defaults."""
         import inspect
 
-        shared = {"context", "data", "test_data", "download"}
+        shared = {"context", "dataset", "data", "test_data", "download"}
         parameters = inspect.signature(self.function()).parameters
         return {name: p.default for name, p in parameters.items() if name not in shared}
+
+
+def _of_table3(dataset: str, summary: str, *, embedded: bool = False) -> Experiment:
+    given = not embedded
+    return Experiment(
+        dataset,
+        "Table 3",
+        summary,
+        "table3:run",
+        takes_data=given,
+        needs_data=given,
+        dataset=dataset,
+    )
 
 
 _LIST = (
@@ -65,41 +83,15 @@ _LIST = (
         "Three overlapping classes on the circle: what losses made for the top 2 are good for.",
         "circle:run",
     ),
-    Experiment(
-        "letter",
-        "Table 3",
-        "Every method on Letter, which comes with the package.",
-        "table3:letter",
-    ),
-    Experiment(
-        "caltech101",
-        "Table 3",
-        "Every method on Caltech 101 Silhouettes.",
-        "table3:caltech101",
-        takes_data=True,
-        needs_data=True,
-    ),
-    Experiment(
-        "news20",
-        "Table 3",
-        "Every method on News 20.",
-        "table3:news20",
-        takes_data=True,
-        needs_data=True,
-    ),
-    Experiment(
-        "aloi",
-        "Table 3",
-        "Every method on ALOI, 1000 objects.",
-        "table3:aloi",
-        takes_data=True,
-        needs_data=True,
-    ),
+    _of_table3("letter", "Every method on Letter, which comes with the package.", embedded=True),
+    _of_table3("caltech101", "Every method on Caltech 101 Silhouettes."),
+    _of_table3("news20", "Every method on News 20."),
+    _of_table3("aloi", "Every method on ALOI, 1000 objects."),
     Experiment(
         "convergence",
         "Figures 1 and 2",
         "Duality gap and accuracy against time, and against FISTA and L-BFGS.",
-        "convergence:run",
+        "training_curves:run",
         takes_data=True,
     ),
     Experiment(
@@ -126,6 +118,7 @@ _LIST = (
         "Fine-tuning a network with top-k losses.",
         "finetune:run",
         takes_data=True,
+        extra="torch",
     ),
 )
 EXPERIMENTS: dict[str, Experiment] = {experiment.name: experiment for experiment in _LIST}
@@ -188,55 +181,78 @@ def run(
     **options
         What the experiment itself offers, see ``EXPERIMENTS[name].options()``.
     """
-    from shortlist.experiments.context import Context
-    from shortlist.experiments.progress import reporter_for
-    from shortlist.experiments.report import Report, files
-    from shortlist.experiments.report.terminal import show
-    from shortlist.experiments.workers import default_jobs
+    from shortlist.experiments.report import Report, folder
+    from shortlist.experiments.workers import Context, default_jobs
 
     if name not in EXPERIMENTS and name != ALL:
         raise ValueError(f"the experiment must be one of {', '.join(names())}; got {name!r}")
     if jobs is not None and (not isinstance(jobs, int) or jobs < 1):
         raise ValueError(f"jobs must be a positive integer, got {jobs!r}")
-    folder = Path(output)
-    jobs = jobs or default_jobs()
-    context = Context(folder, jobs, seed, quick, reporter_for(progress))
     given = _Given(data, test_data, download)
-    wanted = list(EXPERIMENTS) if name == ALL else [name]
-    calls = {}
-    for one in wanted:
-        calls[one] = {**given.for_experiment(EXPERIMENTS[one], name), **options}
-        if name != ALL:
-            _check_options(EXPERIMENTS[one], options)
+    wanted = [EXPERIMENTS[name]] if name != ALL else list(EXPERIMENTS.values())
+    calls = {each: given.for_experiment(each, name) for each in wanted}
     if name == ALL and options:
         raise TypeError(f"all takes no options of its own, got {', '.join(options)}")
-    sections: list[Section] = []
-    skipped: list[tuple[str, str]] = []
-    try:
-        for one in wanted:
-            try:
-                section = EXPERIMENTS[one].function()(context, **calls[one])
-            except (MissingData, ModuleNotFoundError) as error:
-                if name != ALL:
-                    raise
-                skipped.append((one, str(error)))
-                continue
-            sections.append(section)
-            if console is not None:
-                show(section, console)
-    except KeyboardInterrupt:
-        if progress is not None:
-            progress.print(
-                f"Stopped. What is finished is kept in {folder}: the same command goes on there.",
-                highlight=False,
-            )
-        raise
+    _check_options(wanted[0], options)
+    context = Context(Path(output), jobs or default_jobs(), seed, quick, progress)
+    sections, skipped = _run_each(
+        {each: {**call, **options} for each, call in calls.items()}, context, console, name == ALL
+    )
     title = (
         sections[0].title if len(sections) == 1 else "Loss functions for top-k error, recomputed"
     )
-    report = Report(title, sections, _environment(jobs, seed, quick), skipped)
-    page, *others = files.write(report, folder)
+    report = Report(title, sections, _environment(context.jobs, seed, quick), skipped)
+    page, *others = folder.write(report, context.output)
     return Outcome(report, page, (page, *others))
+
+
+def _run_each(
+    calls: Mapping[Experiment, Mapping[str, Any]],
+    context: Context,
+    console: Console | None,
+    may_skip: bool,
+) -> tuple[list[Section], list[tuple[str, str]]]:
+    """The sections, and the experiments that lack their data or a package, with the reason."""
+    sections: list[Section] = []
+    skipped: list[tuple[str, str]] = []
+    try:
+        for experiment, call in calls.items():
+            try:
+                sections.append(experiment.function()(context, **call))
+            except (MissingData, ModuleNotFoundError) as error:
+                if not may_skip:
+                    raise
+                skipped.append((experiment.name, str(error)))
+                continue
+            _show(sections[-1], console)
+    except (KeyboardInterrupt, SystemExit):
+        if context.progress is not None:
+            context.progress.print(
+                f"Stopped. What is finished is kept in {context.output}: "
+                "the same command goes on there.",
+                highlight=False,
+            )
+        raise
+    if ranks := _ranks(sections):
+        sections.append(ranks)
+        _show(ranks, console)
+    return sections, skipped
+
+
+def _show(section: Section, console: Console | None) -> None:
+    from shortlist.experiments.report.terminal import show
+
+    if console is not None:
+        show(section, console)
+
+
+def _ranks(sections: Sequence[Section]) -> Section | None:
+    """Mean ranks over the data sets of Table 3, where there are several."""
+    from shortlist.experiments.table3 import ranks_section
+    from shortlist.experiments.table3_section import Table3Result
+
+    results = [each.result for each in sections if isinstance(each.result, Table3Result)]
+    return ranks_section(results) if len(results) > 1 else None
 
 
 @dataclass(frozen=True)
