@@ -3,7 +3,7 @@
 Everything that takes long shows its progress through :func:`progress_on`. One row stands for the
 whole, and one for each task that runs::
 
-    with progress_on(console, "letter", total=17) as progress:
+    with progress_on(console, "letter", count=17) as progress:
         progress.begin("top-3 SVM")
         progress.note("top-3 SVM", "relative gap 1.2e-2")
         progress.finish("top-3 SVM")
@@ -12,6 +12,7 @@ whole, and one for each task that runs::
 from __future__ import annotations
 
 import time
+from dataclasses import dataclass
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
@@ -23,21 +24,26 @@ if TYPE_CHECKING:
 SECONDS_BETWEEN_LINES = 5.0
 #: The time left is told only after this share of the work, this many tasks and this many seconds.
 #: Before that a guess is off by a multiple as a rule.
-TRUSTED_SHARE, TRUSTED_TASKS, TRUSTED_SECONDS = 0.1, 2, 5.0
+TRUSTED_SHARE, TRUSTED_TASKS, TRUSTED_SECONDS = 0.25, 3, 5.0
 
 
 def progress_on(
-    console: Console | None, title: str, *, total: float | None = None, remark: str = ""
+    console: Console | None,
+    title: str,
+    *,
+    count: int | None = None,
+    total: float | None = None,
+    remark: str = "",
 ) -> Progress:
     """A progress display that suits the console; without a console nothing is shown.
 
-    ``total`` is the sum of the weights of all tasks, or None where it is not known; ``remark``
-    stands behind the title.
+    ``count`` is the number of tasks, ``total`` the sum of their weights (by default the same);
+    None where they are not known. ``remark`` stands behind the title.
     """
+    plan = Plan(title, count, count if total is None else total, remark)
     if console is None:
-        return Progress(title, total, remark)
-    kind = _Bars if console.is_terminal else _Lines
-    return kind(console, title, total, remark)
+        return Progress(plan)
+    return _Bars(plan, console) if console.is_terminal else _Lines(plan, console)
 
 
 def duration(seconds: float) -> str:
@@ -47,11 +53,21 @@ def duration(seconds: float) -> str:
     return f"{seconds / 60:.0f} min" if seconds < 90 * 60 else f"{seconds / 3600:.1f} h"
 
 
+@dataclass(frozen=True)
+class Plan:
+    """What there is to do; see :func:`progress_on`."""
+
+    title: str
+    count: int | None
+    total: float | None
+    remark: str
+
+
 class Progress:
     """Counts what is finished and shows nothing. Its subclasses show it."""
 
-    def __init__(self, title: str, total: float | None, remark: str = "") -> None:
-        self.title, self.total, self.remark = title, total, remark
+    def __init__(self, plan: Plan) -> None:
+        self.plan = plan
         self.done, self.n_finished = 0.0, 0
         self.started = time.monotonic()
 
@@ -80,11 +96,16 @@ class Progress:
     def seconds_left(self) -> float | None:
         """An estimate, or None as long as there is little to base it on."""
         elapsed = time.monotonic() - self.started
-        if self.total is None or self.n_finished < TRUSTED_TASKS or elapsed < TRUSTED_SECONDS:
+        total = self.plan.total
+        if total is None or self.n_finished < TRUSTED_TASKS or elapsed < TRUSTED_SECONDS:
             return None
-        if self.done < TRUSTED_SHARE * self.total:
+        if self.done < TRUSTED_SHARE * total:
             return None
-        return elapsed * max(self.total - self.done, 0.0) / self.done
+        return elapsed * max(total - self.done, 0.0) / self.done
+
+    def _counted(self) -> str:
+        of = "" if self.plan.count is None else f" of {self.plan.count}"
+        return f"{self.n_finished}{of} done"
 
     def _left(self) -> str:
         seconds = self.seconds_left()
@@ -94,8 +115,8 @@ class Progress:
 class _Bars(Progress):
     """One bar for the whole and a row for each task that runs; gone when all is done."""
 
-    def __init__(self, console: Console, title: str, total: float | None, remark: str = "") -> None:
-        super().__init__(title, total, remark)
+    def __init__(self, plan: Plan, console: Console) -> None:
+        super().__init__(plan)
         from rich.progress import BarColumn, SpinnerColumn, TextColumn, TimeElapsedColumn
         from rich.progress import Progress as RichProgress
         from rich.table import Column
@@ -113,7 +134,7 @@ class _Bars(Progress):
             expand=True,
         )
         self.running: dict[str, TaskID] = {}
-        self.whole = self.rows.add_task(self._heading(), total=total, left="")
+        self.whole = self.rows.add_task(self._heading(), total=plan.total, left="")
 
     def __enter__(self) -> Self:
         self.rows.start()
@@ -137,22 +158,21 @@ class _Bars(Progress):
         )
 
     def _heading(self) -> str:
-        details = [f"{self.n_finished} done", *([self.remark] if self.remark else [])]
-        return f"{self.title} ({', '.join(details)})"
+        return f"{self.plan.title}: {', '.join(filter(None, [self._counted(), self.plan.remark]))}"
 
 
 class _Lines(Progress):
     """A line every few seconds, and one at the end."""
 
-    def __init__(self, console: Console, title: str, total: float | None, remark: str = "") -> None:
-        super().__init__(title, total, remark)
+    def __init__(self, plan: Plan, console: Console) -> None:
+        super().__init__(plan)
         self.console = console
         self.last_line = self.started
         self.kept_back = ""
 
     def __enter__(self) -> Self:
-        if self.remark:
-            self._print(f"{self.title}: {self.remark}")
+        if self.plan.remark:
+            self._print(f"{self.plan.title}: {self.plan.remark}")
         return self
 
     def __exit__(self, *error: Any) -> None:
@@ -160,16 +180,12 @@ class _Lines(Progress):
             self._print(self.kept_back)
 
     def note(self, name: str, text: str) -> None:
-        self._tell(f"{self.title}: {name}: {text}")
+        self._tell(f"{self.plan.title}: {name}: {text}")
 
     def finish(self, name: str, weight: float = 1.0) -> None:
         super().finish(name, weight)
-        share = "" if self.total is None else f", {self.done / self.total:.0%}"
-        left = self._left()
-        self._tell(
-            f"{self.title}: {name} finished ({self.n_finished} done{share}"
-            f"{', ' if left else ''}{left})"
-        )
+        state = ", ".join(filter(None, [self._counted(), self._left()]))
+        self._tell(f"{self.plan.title}: {name} is finished; {state}")
 
     def _tell(self, text: str) -> None:
         now = time.monotonic()

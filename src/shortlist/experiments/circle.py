@@ -412,7 +412,7 @@ def _rings(by_row: Mapping[str, list[DrawResult]], tasks: list[DrawTask]) -> Fig
 
 
 def _ring(task: DrawTask, model: DrawModel, title: str) -> Picture:
-    def paint(canvas: Any) -> None:
+    def paint(ax: Any) -> None:
         from shortlist.plots import CirclePredictionsDisplay
 
         X, y = task.part("train")
@@ -424,7 +424,7 @@ def _ring(task: DrawTask, model: DrawModel, title: str) -> Picture:
             angles,
             scores(directions, np.array(model.weights)),
             classes=np.arange(1, 4),
-            ax=canvas.subplots(),
+            ax=ax,
             title=title,
         )
 

@@ -90,7 +90,7 @@ def section(outcome: Outcome, tol: float, *, explain: bool = True) -> Section:
         tables.append(_paper_grid_table(dataset, outcome.on_paper_grid))
     tables += [*paired_tables(dataset, results), _training_table(results, paper.ks(dataset))]
     # Without a validation part only the models chosen for the table's ks are tested.
-    every_k = range(1, min(MAX_K, parts.n_classes) + 1)
+    every_k = tuple(range(1, min(MAX_K, parts.n_classes) + 1))
     ks = every_k if parts.X_val is not None else paper.ks(dataset)
     return Section(
         name=dataset,

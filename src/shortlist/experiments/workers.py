@@ -74,8 +74,9 @@ def compute(
     n_stored = len(units) - len(pending)
     pending = _in_good_order(units, pending)
     total = sum(units[number].weight for number in pending)
-    remark = f"{n_stored} of {len(units)} stored" if n_stored else f"of {len(units)}"
-    with progress_on(console, title, total=total, remark=remark) as progress, _ended_by_sigterm():
+    remark = f"{n_stored} stored before" if n_stored else ""
+    progress = progress_on(console, title, count=len(pending), total=total, remark=remark)
+    with progress, _ended_by_sigterm():
         run = _run_here if jobs == 1 else _run_in_processes
         with closing(run(units, pending, store, jobs, progress)) as finished:
             results.update(finished)

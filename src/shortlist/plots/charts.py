@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from html import escape
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from shortlist.plots._style import LINE_STYLES, PALETTE, mark_level, style_curves
 
@@ -17,7 +17,7 @@ Scale = Literal["linear", "log", "symlog"]
 #: Text stays text, so that it can be searched, and equal pictures are equal files.
 _STYLE = {"svg.fonttype": "none", "svg.hashsalt": "shortlist", "font.size": 10}
 #: Inches of a chart without its legend, of a row of the legend, and letters in such a row.
-_WIDTH, _HEIGHT, _LEGEND_ROW, _LEGEND_LETTERS = 4.8, 3.3, 0.2, 44
+_WIDTH, _HEIGHT, _LEGEND_ROW, _LEGEND_LETTERS = 4.8, 3.3, 0.2, 64
 #: Colours that follow the page around a picture: text and frames, grid, levels, background.
 _PAGE_COLOURS = {
     "#000000": "currentColor",
@@ -25,6 +25,15 @@ _PAGE_COLOURS = {
     "#666666": "var(--quiet)",
     "#ffffff": "var(--paper)",
 }
+
+
+class Margins(NamedTuple):
+    """Inches around the axes, for their labels, title and legend."""
+
+    left: float
+    right: float
+    bottom: float
+    top: float
 
 
 @dataclass(frozen=True)
@@ -77,9 +86,12 @@ class Chart:
         """Width and height in inches."""
         return _WIDTH, _HEIGHT + _LEGEND_ROW * self._legend_shape[0]
 
-    def draw(self, canvas: Any) -> None:
-        """Draw into a matplotlib figure or subfigure, the legend beneath."""
-        ax = canvas.subplots()
+    @property
+    def margins(self) -> Margins:
+        return Margins(0.74, 0.14, 0.5 + _LEGEND_ROW * self._legend_shape[0], 0.32)
+
+    def draw(self, ax: Any) -> None:
+        """Draw into matplotlib axes, the legend beneath."""
         for series in self.series:
             ax.plot(series.x, series.y, label=series.name, **_line(series))
         ax.set_xscale(self.x_scale, **_scale_options(self.x_scale))
@@ -93,8 +105,10 @@ class Chart:
         style_curves(ax)
         ax.set(xlabel=self.x_label, ylabel=self.y_label, title=self.title)
         if len(self.series) > 1:
-            canvas.legend(
-                loc="outside lower center",
+            ax.legend(
+                loc="upper center",
+                bbox_to_anchor=(0.45, -0.17),
+                borderaxespad=0.0,
                 ncols=self._legend_shape[1],
                 fontsize="small",
                 frameon=False,
@@ -107,7 +121,7 @@ class Chart:
         if len(self.series) < 2:
             return 0, 1
         longest = max(len(series.name) for series in self.series)
-        columns = min(max(_LEGEND_LETTERS // (longest + 5), 1), len(self.series))
+        columns = min(max(_LEGEND_LETTERS // (longest + 7), 1), len(self.series))
         return math.ceil(len(self.series) / columns), columns
 
     def _set_ticks(self, ax: Any) -> None:
@@ -128,8 +142,8 @@ class Chart:
         return [x for x, y in zip(series.x, series.y, strict=True) if sign * y > sign * edge]
 
     def _mark_clipped(self, ax: Any) -> None:
-        """A triangle at the edge for every point beyond it."""
-        for series in self.series:
+        """A triangle at the edge for every point beyond it; smaller ones lie upon larger ones."""
+        for number, series in enumerate(self.series):
             for sign, marker, edge in zip((-1, 1), "v^", self.y_limits or (), strict=True):
                 places = self._clipped(series, sign)
                 ax.plot(
@@ -137,23 +151,24 @@ class Chart:
                     [edge] * len(places),
                     marker,
                     color=PALETTE[series.color % len(PALETTE)],
-                    markersize=5,
+                    markersize=max(10 - 1.5 * number, 3),
                     clip_on=False,
                 )
 
 
 @dataclass(frozen=True)
 class Picture:
-    """Something drawn that is not a chart: ``paint`` is given a matplotlib (sub)figure."""
+    """Something drawn that is not a chart: ``paint`` is given matplotlib axes."""
 
     paint: Callable[[Any], None]
     alternative: str
     size: tuple[float, float]
     title: str = ""
     is_clipped: bool = False
+    margins: Margins = Margins(0.1, 0.1, 0.35, 0.55)
 
-    def draw(self, canvas: Any) -> None:
-        self.paint(canvas)
+    def draw(self, ax: Any) -> None:
+        self.paint(ax)
 
 
 Panel = Chart | Picture
@@ -173,13 +188,27 @@ def draw_panels(panels: Sequence[Panel]) -> Any:
     columns = len(panels) if len(panels) <= 3 else 2
     rows = math.ceil(len(panels) / columns)
     width, height = (max(panel.size[side] for panel in panels) for side in (0, 1))
+    whole = (width * columns, height * rows)
     with matplotlib.rc_context(_STYLE):
-        figure = Figure(figsize=(width * columns, height * rows), layout="constrained")
-        parts = figure.subfigures(rows, columns, squeeze=False).flat
-        # The last places of a grid may be empty.
-        for panel, part in zip(panels, parts, strict=False):
-            panel.draw(part)
+        figure = Figure(figsize=whole)
+        for place, panel in enumerate(panels):
+            row, column = divmod(place, columns)
+            # Panels of different heights are aligned at the top.
+            bottom = height * (rows - row) - panel.size[1]
+            box = _box(panel, width * column, bottom, whole)
+            panel.draw(figure.add_axes(box))
     return figure
+
+
+def _box(panel: Panel, left: float, bottom: float, whole: tuple[float, float]) -> Sequence[float]:
+    """Where a panel's axes lie in a figure of this size, as shares of it."""
+    margins, (width, height) = panel.margins, panel.size
+    return (
+        (left + margins.left) / whole[0],
+        (bottom + margins.bottom) / whole[1],
+        (width - margins.left - margins.right) / whole[0],
+        (height - margins.bottom - margins.top) / whole[1],
+    )
 
 
 def picture_file(figure: Any, format: Literal["png", "svg"]) -> bytes:
@@ -200,12 +229,10 @@ def inline_svg(panel: Panel, identity: str) -> str:
     The page defines the colours --c0 to --c7 of curves, and --line, --quiet and --paper.
     """
     import matplotlib
-    from matplotlib.figure import Figure
 
     buffer = io.StringIO()
     with matplotlib.rc_context(_STYLE):
-        figure = Figure(figsize=panel.size, layout="constrained")
-        panel.draw(figure)
+        figure = draw_panels([panel])
         figure.savefig(buffer, format="svg", transparent=True, metadata={"Date": None})
     text = buffer.getvalue()
     text = text[text.index("<svg") :]
