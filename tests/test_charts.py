@@ -57,6 +57,20 @@ def test_zero_has_its_place_on_a_symlog_axis():
     assert {"0", "1", "10", "100"} <= set(labels)
 
 
+@pytest.mark.parametrize("top", [3.0, 40.0, 1e5])
+def test_labels_of_a_logarithmic_axis_do_not_touch_each_other(top):
+    ax = drawn(Chart("x", "y", [Series("s", [1.0, top], [1, 2])], x_scale="log"))
+    ax.figure.canvas.draw()
+    low, high = ax.get_xlim()
+    labels = [
+        text.get_window_extent()
+        for text in ax.get_xticklabels(which="both")
+        if text.get_text() and low <= text.get_position()[0] <= high
+    ]
+    assert len(labels) >= 2
+    assert not any(one.overlaps(other) for i, one in enumerate(labels) for other in labels[:i])
+
+
 def test_points_beyond_the_limits_are_marked_at_the_edge():
     chart = Chart(
         "x",

@@ -1,7 +1,8 @@
-"""Two methods that work on the primal as a whole, to measure the solver against.
+"""The primal of a smooth loss, and two methods that minimise it as a whole.
 
-Both minimise  P(W) = 1/2 |W|^2 + C sum_i L(y_i, W'x_i)  for a smooth loss L, with the library's
-own values and gradients of the loss: algorithms are compared, not implementations of a loss.
+P(W) = 1/2 |W|^2 + C sum_i L(y_i, W'x_i) with the library's own values and gradients of the loss L:
+where the solver is measured against FISTA and L-BFGS, algorithms are compared, not implementations
+of a loss.
 """
 
 from __future__ import annotations
@@ -32,13 +33,20 @@ class Primal:
 
     def losses(self, weights: NDArray) -> tuple[float, NDArray]:
         """C sum_i L and its gradient."""
-        values, gradient = self.loss.value_and_gradient(self.X @ weights, self.y)
+        scores = self.X @ weights.astype(self.X.dtype, copy=False)
+        values, gradient = self.loss.value_and_gradient(scores, self.y)
         return self.C * float(values.sum()), self.X.T @ (self.C * gradient)
 
     def __call__(self, weights: NDArray) -> tuple[float, NDArray]:
         """P and its gradient."""
         value, gradient = self.losses(weights)
         return 0.5 * float(np.vdot(weights, weights)) + value, weights + gradient
+
+    def mean(self, weights: NDArray) -> tuple[float, NDArray]:
+        """P / (C n), the paper's scaling, and its gradient."""
+        value, gradient = self(weights)
+        scale = self.C * len(self.y)
+        return value / scale, gradient / scale
 
 
 @dataclass(frozen=True)
@@ -110,10 +118,9 @@ def lbfgs(primal: Primal, trace: Trace) -> None:
     from scipy.optimize import minimize
 
     shape = primal.zero().shape
-    dtype = primal.X.dtype
 
     def objective(flat: NDArray) -> tuple[float, NDArray]:
-        value, gradient = primal(flat.reshape(shape).astype(dtype, copy=False))
+        value, gradient = primal(flat.reshape(shape))
         return value, gradient.reshape(-1).astype(np.float64, copy=False)
 
     def look(intermediate_result: Any) -> None:

@@ -12,6 +12,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from shortlist.experiments.baselines import Primal
 from shortlist.experiments.methods import classifier
 from shortlist.experiments.parts import Parts
 from shortlist.experiments.protocol import MAX_K
@@ -80,15 +81,8 @@ def _descend(
 
     model = classifier(method)
     loss = losses.get(model.loss, k=model.k)
-    X, y = parts.X_train, np.searchsorted(start.classes_, parts.y_train)
-    n, C = len(y), start.C
-
-    def objective(weights: Any) -> tuple[float, Any]:
-        """The primal over C n, and its gradient: the paper's own scaling."""
-        values, gradient = loss.value_and_gradient(X @ weights.astype(X.dtype), y)
-        size = 0.5 * float(np.vdot(weights, weights)) / (C * n)
-        return size + float(values.mean()), weights / (C * n) + X.T @ gradient / n
-
+    y = np.searchsorted(start.classes_, parts.y_train)
+    objective = Primal(parts.X_train, y, len(start.classes_), loss, start.C).mean
     weights = np.asarray(start.coef_.T, dtype=np.float64)
     value, gradient = objective(weights)
     step = 1.0

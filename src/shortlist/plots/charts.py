@@ -88,7 +88,7 @@ class Chart:
 
     @property
     def margins(self) -> Margins:
-        return Margins(0.74, 0.14, 0.5 + _LEGEND_ROW * self._legend_shape[0], 0.32)
+        return Margins(0.74, 0.14, 0.54 + _LEGEND_ROW * self._legend_shape[0], 0.32)
 
     def draw(self, ax: Any) -> None:
         """Draw into matplotlib axes, the legend beneath."""
@@ -96,10 +96,10 @@ class Chart:
             ax.plot(series.x, series.y, label=series.name, **_line(series))
         ax.set_xscale(self.x_scale, **_scale_options(self.x_scale))
         ax.set_yscale(self.y_scale, **_scale_options(self.y_scale))
-        self._set_ticks(ax)
         if self.y_limits is not None:
             ax.set_ylim(self.y_limits)
             self._mark_clipped(ax)
+        self._set_ticks(ax)
         for height, name in self.levels:
             mark_level(ax, height, name)
         style_curves(ax)
@@ -107,7 +107,7 @@ class Chart:
         if len(self.series) > 1:
             ax.legend(
                 loc="upper center",
-                bbox_to_anchor=(0.45, -0.17),
+                bbox_to_anchor=(0.45, -0.19),
                 borderaxespad=0.0,
                 ncols=self._legend_shape[1],
                 fontsize="small",
@@ -132,6 +132,9 @@ class Chart:
         if self.x_scale == "symlog":
             ax.xaxis.set_major_formatter(FuncFormatter(lambda x, _: f"{x:g}"))
             ax.set_xlim(left=-0.25)
+        for scale, axis in ((self.x_scale, ax.xaxis), (self.y_scale, ax.yaxis)):
+            if scale == "log":
+                _set_log_ticks(axis)
 
     def _clipped(self, series: Series, sign: int) -> list[float]:
         """Where a curve lies below (-1) or above (+1) the limits."""
@@ -200,7 +203,9 @@ def draw_panels(panels: Sequence[Panel]) -> Any:
     return figure
 
 
-def _box(panel: Panel, left: float, bottom: float, whole: tuple[float, float]) -> Sequence[float]:
+def _box(
+    panel: Panel, left: float, bottom: float, whole: tuple[float, float]
+) -> tuple[float, float, float, float]:
     """Where a panel's axes lie in a figure of this size, as shares of it."""
     margins, (width, height) = panel.margins, panel.size
     return (
@@ -249,6 +254,17 @@ def inline_svg(panel: Panel, identity: str) -> str:
         f'aria-label="{escape(panel.alternative, quote=True)}">'
     )
     return re.sub(r"<svg [^>]*>", lambda _: opening, text, count=1).strip()
+
+
+def _set_log_ticks(axis: Any) -> None:
+    """Powers of ten; where fewer than two are in sight, 1, 2 and 5 times them, in full."""
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+
+    low, high = axis.get_view_interval()
+    axis.set_minor_formatter(NullFormatter())
+    if high / low < 100:
+        axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+        axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
 
 
 def _scale_options(scale: Scale) -> dict[str, float]:
