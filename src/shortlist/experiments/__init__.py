@@ -41,6 +41,7 @@ _HOME = {
     "EXPERIMENTS": "registry",
     "Experiment": "registry",
     "MissingData": "parts",
+    "UnknownOption": "registry",
     "run": "registry",
 }
 _MODULES = frozenset(["paper", "registry"])

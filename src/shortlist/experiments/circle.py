@@ -21,6 +21,7 @@ from shortlist.experiments.workers import Context
 from shortlist.plots.charts import Chart, Picture, Series
 
 KS = (1, 2)
+PARTS = ("train", "val", "test")
 #: C = 2^-18, ..., 2^18, the paper's range.
 EXPONENTS = tuple(range(-18, 19))
 TRUNCATED = "trunc-ent:2"
@@ -83,9 +84,7 @@ class DrawTask(Task):
 
     def run(self, payload: None = None) -> DrawResult:
         clock = time.perf_counter()
-        X, y = self.part("train")
-        X_val, y_val = self.part("val")
-        X_test, y_test = self.part("test")
+        (X, y), (X_val, y_val), (X_test, y_test) = map(self.part, PARTS)
         Cs = [2.0**exponent for exponent in self.exponents]
         model = classifier(
             self.method,
@@ -127,11 +126,7 @@ class DrawTask(Task):
         """One part of the draw's examples; all draws share the test examples."""
         from shortlist.datasets import make_circle
 
-        entropy = [
-            self.seed,
-            0 if part == "test" else 1 + self.draw,
-            ("train", "val", "test").index(part),
-        ]
+        entropy = [self.seed, 0 if part == "test" else 1 + self.draw, PARTS.index(part)]
         state = int(np.random.SeedSequence(entropy).generate_state(1)[0])
         return make_circle(self.n_test if part == "test" else self.n_train, random_state=state)
 
@@ -388,10 +383,8 @@ def _rings(by_row: Mapping[str, list[DrawResult]], tasks: list[DrawTask]) -> Fig
         name = paper.display_name(method)
         (first, second), (their_first, their_second) = model.test, paper.FIGURE_3[method]
         panels.append(_ring(tasks[draw], model, f"{name}\ntop-1 {first:.1f}%, top-2 {second:.1f}%"))
-        words.append(
-            f"{name} (top-1 / top-2: {first:.1f} / {second:.1f}; the paper {their_first} / "
-            f"{their_second})"
-        )
+        theirs = f"the paper {their_first} / {their_second}"
+        words.append(f"{name} (top-1 / top-2: {first:.1f} / {second:.1f}; {theirs})")
     caption = (
         f"The paper’s Figure 3. Inside: the training points of draw {draw + 1}, the nearest to the "
         "paper’s picture. Rings: the first and the second label predicted in each direction. "
@@ -407,14 +400,9 @@ def _ring(task: DrawTask, model: DrawModel, title: str) -> Picture:
         X, y = task.part("train")
         angles = np.linspace(0.0, 2 * np.pi, 1440, endpoint=False)
         directions = np.column_stack([np.cos(angles), np.sin(angles)])
+        predicted = scores(directions, np.array(model.weights))
         CirclePredictionsDisplay.from_predictions(
-            X,
-            y + 1,
-            angles,
-            scores(directions, np.array(model.weights)),
-            classes=np.arange(1, 4),
-            ax=ax,
-            title=title,
+            X, y + 1, angles, predicted, classes=np.arange(1, 4), ax=ax, title=title
         )
 
     alternative = f"Points on a circle with two rings of predicted classes: {title}"

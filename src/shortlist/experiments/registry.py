@@ -21,6 +21,10 @@ if TYPE_CHECKING:
 ALL = "all"
 
 
+class UnknownOption(TypeError):
+    """An experiment was given an option that it does not have; the message lists those it has."""
+
+
 @dataclass(frozen=True)
 class Experiment:
     """A table or figure of the paper that can be computed.
@@ -192,7 +196,7 @@ def run(
     wanted = [EXPERIMENTS[name]] if name != ALL else list(EXPERIMENTS.values())
     calls = {each: given.for_experiment(each, name) for each in wanted}
     if name == ALL and options:
-        raise TypeError(f"all takes no options of its own, got {', '.join(options)}")
+        raise UnknownOption(f"all takes no options of its own, got {', '.join(options)}")
     _check_options(wanted[0], options)
     context = Context(Path(output), jobs or default_jobs(), seed, quick, progress)
     sections, skipped = _run_each(
@@ -293,7 +297,7 @@ def _check_options(experiment: Experiment, options: Mapping[str, Any]) -> None:
     known = experiment.options()
     for option in options:
         if option not in known:
-            raise TypeError(
+            raise UnknownOption(
                 f"{experiment.name} has no option {option!r}; "
                 f"it has {', '.join(known) or 'no options'}"
             )

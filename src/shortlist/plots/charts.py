@@ -36,6 +36,9 @@ class Margins(NamedTuple):
     top: float
 
 
+_PICTURE_MARGINS = Margins(0.1, 0.1, 0.35, 0.55)
+
+
 @dataclass(frozen=True)
 class Series:
     """A curve. Equal ``color`` numbers mean kinship; ``dash`` tells kin apart."""
@@ -168,7 +171,7 @@ class Picture:
     size: tuple[float, float]
     title: str = ""
     is_clipped: bool = False
-    margins: Margins = Margins(0.1, 0.1, 0.35, 0.55)
+    margins: Margins = _PICTURE_MARGINS
 
     def draw(self, ax: Any) -> None:
         self.paint(ax)
