@@ -11,7 +11,6 @@ from shortlist.experiments.comparison import (
     far_places,
     mark_best,
 )
-from shortlist.experiments.descent import Checkpoint, DescentResult
 from shortlist.experiments.parts import Parts
 from shortlist.experiments.protocol import Chosen, Model, PathResult
 from shortlist.experiments.report import Value
@@ -23,6 +22,7 @@ from shortlist.experiments.table3_section import (
     paired_tables,
     section,
 )
+from shortlist.experiments.truncated_descent import Checkpoint, DescentResult
 
 KS = (1, 3, 5, 10)
 # As many examples to train on as Letter has, and 100 each for validation and test.

@@ -21,6 +21,7 @@ from shortlist.experiments.protocol import (
 from shortlist.metrics import topk_accuracy
 
 KS = (1, 3, 5, 10)
+pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
 
 def train_path(method, parts, **changes):
@@ -84,15 +85,40 @@ def test_convex_models_are_certified(record):
             assert model.relative_gap <= 1e-4
 
 
-def test_only_models_that_met_their_tolerance_are_chosen(small_parts):
-    # So few passes over the data that large C does not get there.
-    record = train_path("topk-svm:3", small_parts, tol=1e-5, max_epochs=8)
-    unfinished = [model for model in record.models if not model.converged]
-    assert len(unfinished) == record.n_left_out > 0
-    assert all(chosen.model.relative_gap <= 1e-5 for chosen in record.chosen.values())
+@pytest.fixture
+def fails_above(monkeypatch):
+    """Makes models with a larger C count as not converged."""
+    model_of = _Path._model
+
+    def fail(bound):
+        def model(fitted, val):
+            status = "max_epochs" if bound < fitted.C else "converged"
+            return replace(model_of(fitted, val), status=status)
+
+        monkeypatch.setattr(_Path, "_model", staticmethod(model))
+
+    return fail
+
+
+def test_only_models_that_met_their_tolerance_are_chosen(small_parts, fails_above):
+    preferred = train_path("lr-multi", small_parts).chosen[1].model.C
+    fails_above(preferred / 2)
+    record = train_path("lr-multi", small_parts)
+    assert record.n_left_out == MAX_UNCONVERGED
     # The path ends after a few in a row: larger values are harder still.
     assert [model.converged for model in record.models[-MAX_UNCONVERGED:]] == [False] * 2
     assert all(model.converged for model in record.models[:-MAX_UNCONVERGED])
+    assert preferred == record.models[-MAX_UNCONVERGED].C
+    for k in KS:
+        assert record.chosen[k].model in record.models[:-MAX_UNCONVERGED]
+
+
+def test_an_unfinished_upper_end_does_not_stop_the_extension_below(small_parts, fails_above):
+    fails_above(1.5)
+    options = {"exponents": (0, 2, 4, 6), "extended_exponents": (-5, 6), "max_epochs": 50}
+    record = train_path("lr-multi", small_parts, **options)
+    # C = 1 is the only one to choose from, and the lower edge.
+    assert [log_C(model) for model in record.models] == [*range(-5, 1), 2, 4]
 
 
 def test_without_any_such_model_there_is_no_number(small_parts):
@@ -106,19 +132,18 @@ def test_a_model_that_fails_when_trained_again_is_not_chosen(small_parts, monkey
     parts = Parts(small_parts.X_train, small_parts.y_train, small_parts.X_test, small_parts.y_test)
     preferred = train_path("lr-multi", parts).chosen[1].model.C
     model_of = _Path._model
-    seen = set()
+    seen = []
 
     def fails_the_second_time(fitted, val):
-        model = model_of(fitted, val)
-        if fitted.C in seen and preferred == fitted.C:
-            return replace(model, status="max_epochs")
-        seen.add(fitted.C)
-        return model
+        seen.append(fitted.C)
+        status = "max_epochs" if seen.count(preferred) == 2 else "converged"
+        return replace(model_of(fitted, val), status=status)
 
     monkeypatch.setattr(_Path, "_model", staticmethod(fails_the_second_time))
-    chosen = train_path("lr-multi", parts).chosen[1].model
-    assert chosen.C not in (preferred,)
-    assert chosen.converged
+    chosen = train_path("lr-multi", parts).chosen
+    assert seen.count(preferred) == 2
+    assert preferred not in {each.model.C for each in chosen.values()}
+    assert all(each.model.converged for each in chosen.values())
 
 
 @pytest.mark.parametrize("method", ["lr-multi", "smooth-topk-svm:3"])

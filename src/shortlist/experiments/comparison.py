@@ -7,11 +7,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from shortlist.experiments import paper
-from shortlist.experiments.descent import DescentResult
 from shortlist.experiments.paired import standard_error
 from shortlist.experiments.parts import Parts
 from shortlist.experiments.protocol import PathResult
 from shortlist.experiments.report.model import Cell, Column, Remark, Value
+from shortlist.experiments.truncated_descent import DescentResult
 
 #: Numbers further than this from the paper's, in points, are pointed out.
 TOLERANCE = 0.7

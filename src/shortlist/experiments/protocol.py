@@ -176,7 +176,8 @@ class _Path:
 
     def _is_enough(self, exponent: int) -> bool:
         """Whether larger values of C promise nothing."""
-        last = [self.models[e] for e in sorted(self.models)[-MAX_UNCONVERGED:]]
+        so_far = [self.models[e] for e in sorted(self.models) if e <= exponent]
+        last = so_far[-MAX_UNCONVERGED:]
         if len(last) == MAX_UNCONVERGED and not any(model.converged for model in last):
             return True
         if exponent >= self.task.exponents[-1] and not self.is_best_at(exponent):

@@ -85,7 +85,7 @@ _LIST = (
         "circle",
         "Table 2, Figure 3",
         "Three overlapping classes on the circle: what losses made for the top 2 are good for.",
-        "circle:run",
+        "table2:run",
     ),
     _of_table3("letter", "Every method on Letter, which comes with the package.", embedded=True),
     _of_table3("caltech101", "Every method on Caltech 101 Silhouettes."),
@@ -192,16 +192,12 @@ def run(
         raise ValueError(f"the experiment must be one of {', '.join(names())}; got {name!r}")
     if jobs is not None and (not isinstance(jobs, int) or jobs < 1):
         raise ValueError(f"jobs must be a positive integer, got {jobs!r}")
-    given = _Given(data, test_data, download)
-    wanted = [EXPERIMENTS[name]] if name != ALL else list(EXPERIMENTS.values())
-    calls = {each: given.for_experiment(each, name) for each in wanted}
-    if name == ALL and options:
-        raise UnknownOption(f"all takes no options of its own, got {', '.join(options)}")
-    _check_options(wanted[0], options)
+    _check_data(name, data)
+    _check_options(name, options)
     context = Context(Path(output), jobs or default_jobs(), seed, quick, progress)
-    sections, skipped = _run_each(
-        {each: {**call, **options} for each, call in calls.items()}, context, console, name == ALL
-    )
+    wanted = [EXPERIMENTS[name]] if name != ALL else list(EXPERIMENTS.values())
+    calls = {each: {**_data_options(each, data, test_data, download), **options} for each in wanted}
+    sections, skipped = _run_each(calls, context, console, may_skip=name == ALL)
     title = (
         sections[0].title if len(sections) == 1 else "Loss functions for top-k error, recomputed"
     )
@@ -214,6 +210,7 @@ def _run_each(
     calls: Mapping[Experiment, Mapping[str, Any]],
     context: Context,
     console: Console | None,
+    *,
     may_skip: bool,
 ) -> tuple[list[Section], list[tuple[str, str]]]:
     """The sections, and the experiments that lack their data or a package, with the reason."""
@@ -259,47 +256,44 @@ def _ranks(sections: Sequence[Section]) -> Section | None:
     return ranks_section(results) if len(results) > 1 else None
 
 
-@dataclass(frozen=True)
-class _Given:
-    """The data given for a run, and which experiment gets what of it."""
-
-    data: Any
-    test_data: Any
-    download: bool
-
-    def for_experiment(self, experiment: Experiment, name: str) -> dict[str, Any]:
-        if isinstance(self.data, Mapping):
-            unknown = set(self.data) - {e.name for e in _LIST if e.takes_data}
-            if unknown:
-                takers = ", ".join(e.name for e in _LIST if e.takes_data)
-                raise ValueError(
-                    f"data names {', '.join(sorted(unknown))}; data is taken by {takers}"
-                )
-            data = self.data.get(experiment.name)
-        else:
-            data = self.data
-            if data is not None and name == ALL:
-                raise ValueError("with all, data must say which experiment each file is for")
-        if not experiment.takes_data:
-            if data is not None:
-                raise ValueError(f"{experiment.name} takes no data: it makes its own")
-            return {}
-        given: dict[str, Any] = {"data": None if data is None else Path(data)}
-        if experiment.needs_data:
-            given["test_data"] = None if self.test_data is None else Path(self.test_data)
-            given["download"] = self.download
-        return given
+def _check_data(name: str, data: Any) -> None:
+    """Whether data goes with what is to run."""
+    takers = [each.name for each in _LIST if each.takes_data]
+    if isinstance(data, Mapping):
+        if unknown := sorted(set(data) - set(takers)):
+            raise ValueError(
+                f"data names {', '.join(unknown)}; data is taken by {', '.join(takers)}"
+            )
+    elif data is not None and name == ALL:
+        raise ValueError("with all, data must say which experiment each file is for")
+    elif data is not None and name not in takers:
+        raise ValueError(f"{name} takes no data: it makes its own")
 
 
-def _check_options(experiment: Experiment, options: Mapping[str, Any]) -> None:
+def _data_options(
+    experiment: Experiment, data: Any, test_data: Any, download: bool
+) -> dict[str, Any]:
+    """The options by which an experiment gets its data."""
+    if not experiment.takes_data:
+        return {}
+    file = data.get(experiment.name) if isinstance(data, Mapping) else data
+    given: dict[str, Any] = {"data": None if file is None else Path(file)}
+    if experiment.needs_data:
+        given["test_data"] = None if test_data is None else Path(test_data)
+        given["download"] = download
+    return given
+
+
+def _check_options(name: str, options: Mapping[str, Any]) -> None:
     if not options:
         return
-    known = experiment.options()
+    if name == ALL:
+        raise UnknownOption(f"all takes no options of its own, got {', '.join(options)}")
+    known = EXPERIMENTS[name].options()
     for option in options:
         if option not in known:
             raise UnknownOption(
-                f"{experiment.name} has no option {option!r}; "
-                f"it has {', '.join(known) or 'no options'}"
+                f"{name} has no option {option!r}; it has {', '.join(known) or 'no options'}"
             )
 
 

@@ -11,13 +11,13 @@ import numpy as np
 
 from shortlist.experiments import paper
 from shortlist.experiments.comparison import family_starts, far_places, is_truncated
-from shortlist.experiments.descent import CHECKPOINTS, DescentTask
 from shortlist.experiments.methods import kernels_of, relative_cost
 from shortlist.experiments.paired import mean_ranks
 from shortlist.experiments.parts import Parts, downloaded_parts, letter_parts, read_parts
 from shortlist.experiments.protocol import PathResult, PathTask
 from shortlist.experiments.report import Column, Section, Table, Value
 from shortlist.experiments.table3_section import Outcome, Table3Result, section
+from shortlist.experiments.truncated_descent import CHECKPOINTS, DescentTask
 from shortlist.experiments.units import Unit
 from shortlist.experiments.workers import Context
 

@@ -17,12 +17,12 @@ from shortlist.experiments.comparison import (
     family_starts,
     far_places,
 )
-from shortlist.experiments.descent import DescentResult
 from shortlist.experiments.paired import compare, standard_error
 from shortlist.experiments.parts import Parts
 from shortlist.experiments.protocol import MAX_K, PathResult
 from shortlist.experiments.report import Column, Figure, Remark, Section, Table, Value
 from shortlist.experiments.report.model import Cell
+from shortlist.experiments.truncated_descent import DescentResult
 from shortlist.plots.charts import Chart, Series
 
 #: Two numbers count as different if a paired test has a smaller p than this.

@@ -5,10 +5,10 @@ compute and draw at once. Matplotlib is imported only when something is drawn.
 """
 
 from shortlist.plots._circle import CirclePredictionsDisplay
-from shortlist.plots._convergence import ConvergenceCurve, ConvergenceDisplay
 from shortlist.plots._loss import LossDisplay
 from shortlist.plots._style import PALETTE
 from shortlist.plots._topk_curve import TopKCurveDisplay
+from shortlist.plots._training import ConvergenceCurve, ConvergenceDisplay
 
 __all__ = [
     "PALETTE",

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from shortlist.experiments.circle import KS, DrawTask, best_of_starts, scores
+from shortlist.experiments.table2 import KS, DrawTask, best_of_starts, scores
 
 N_TEST = 20_000
 
