@@ -1,7 +1,6 @@
 """Tables beside the paper's, and remarks on numbers that differ from it."""
 
 import numpy as np
-import pytest
 
 from shortlist.experiments import paper
 from shortlist.experiments.comparison import (
@@ -12,41 +11,9 @@ from shortlist.experiments.comparison import (
     mark_best,
 )
 from shortlist.experiments.parts import Parts
-from shortlist.experiments.protocol import Chosen, Model, PathResult
 from shortlist.experiments.report import Value
-from shortlist.experiments.table3 import ranks_section
-from shortlist.experiments.table3_section import (
-    Outcome,
-    Table3Result,
-    accuracy_table,
-    paired_tables,
-    section,
-)
 from shortlist.experiments.truncated_descent import Checkpoint, DescentResult
-
-KS = (1, 3, 5, 10)
-# As many examples to train on as Letter has, and 100 each for validation and test.
-TRAIN = np.zeros((10_500, 16)), np.arange(10_500) % 26
-PARTS = Parts(*TRAIN, *[np.zeros((100, 16)), np.zeros(100)] * 2)
-
-
-def packed(hits):
-    import base64
-
-    return base64.b64encode(np.packbits(np.asarray(hits, bool)).tobytes()).decode()
-
-
-def result(by_C, k, method="lr-multi", hits=None, status="converged"):
-    """A result whose validation and test accuracies at k are given for each C."""
-    models = []
-    for C, (val, test) in by_C.items():
-        on_val, on_test = [0.0] * 10, [0.0] * 10
-        on_val[k - 1], on_test[k - 1] = val, test
-        models.append(Model(C, 1.0, 1e-4, 5, 0.1, status, tuple(on_val), tuple(on_test)))
-    best = max(models, key=lambda model: model.val[k - 1])
-    hits = np.zeros(100) if hits is None else hits
-    chosen = {each: Chosen(best, packed(hits), len(hits)) for each in KS}
-    return PathResult(method, tuple(models), chosen, 1.0, 1.0)
+from tests.experiments.results import KS, PARTS, TRAIN, result
 
 
 def explain(far, results, *, grid=None, descents=(), parts=PARTS):
@@ -152,60 +119,3 @@ def test_the_largest_number_of_a_column_is_the_best_as_printed():
     )
     flags = [[cell.best for cell in row[1:] if isinstance(cell, Value)] for row in rows]
     assert flags == [[True, False], [True, True], [False]]
-
-
-@pytest.fixture
-def three_methods():
-    """100 test examples: two methods that are near each other, and one far behind."""
-    near, nearer, far = np.arange(100) < 80, np.arange(100) < 82, np.arange(100) < 50
-    return {
-        "svm-multi": result({1.0: (70, 80.0)}, 1, "svm-multi", near),
-        "lr-multi": result({1.0: (70, 82.0)}, 1, "lr-multi", nearer),
-        "topk-svm:3": result({1.0: (70, 50.0)}, 1, "topk-svm:3", far),
-    }
-
-
-def test_the_table_has_standard_errors_and_marks_what_equals_the_best(three_methods):
-    table = accuracy_table("letter", three_methods)
-    first = {row[0]: row[1] for row in table.rows}
-    assert first["LR-Multi"].best
-    assert first["LR-Multi"].spread == pytest.approx(100 * np.sqrt(0.82 * 0.18 / 100))
-    # Two examples differ: p = 0.5. Thirty-two differ: p is about 5e-10.
-    assert [first[name].note for name in first] == ["°", "", ""]
-    assert "0 of 3 trained models did not" in table.caption
-
-
-def test_paired_tables_compare_with_softmax_and_with_the_best(three_methods):
-    softmax, best = paired_tables("letter", three_methods)
-    assert (softmax.name, best.name) == ("against-softmax", "against-best")
-    row = {row[0]: row[1] for row in softmax.rows}
-    assert row["LR-Multi"] == "–"
-    assert row["SVM-Multi"].ours == pytest.approx(-2.0)
-    assert row["SVM-Multi"].p_value == pytest.approx(0.5)
-    assert row["top-3 SVM"].p_value < 1e-6
-    without = {m: r for m, r in three_methods.items() if m != "lr-multi"}
-    assert [table.name for table in paired_tables("letter", without)] == ["against-best"]
-
-
-def test_a_method_without_an_eligible_model_has_no_number(three_methods):
-    nothing = PathResult("topk-svm:5", three_methods["lr-multi"].models, {}, 1.0, 1.0)
-    results = {**three_methods, "topk-svm:5": nothing}
-    whole = section(Outcome("letter", PARTS, results), 1e-3, explain=False)
-    accuracy = whole.tables[0]
-    cell = accuracy.rows[-1][1]
-    assert cell.text(cell.ours) == "–"
-    assert not cell.best
-    assert [row[0] for row in accuracy.rows if row[1].best] == ["LR-Multi"]
-
-
-def test_mean_ranks_over_data_sets_stand_beside_the_papers():
-    def of(dataset, first, second):
-        accuracy = {"lr-multi": dict.fromkeys(KS, first), "svm-multi": dict.fromkeys(KS, second)}
-        return Table3Result(dataset, 100, accuracy, {}, {}, {})
-
-    table = ranks_section([of("letter", 90.0, 80.0), of("aloi", 70.0, 70.0)]).tables[0]
-    assert [row[0] for row in table.rows] == ["LR-Multi", "SVM-Multi"]
-    softmax, svm = (row[1] for row in table.rows)
-    assert (softmax.ours, svm.ours) == (1.25, 1.75)
-    # In the paper the SVM is ahead at the top 1 on both.
-    assert (softmax.paper, svm.paper) == (2.0, 1.0)
