@@ -225,8 +225,14 @@ def _compared(
 
 def _paper_grid_table(dataset: str, on_paper_grid: Mapping[str, PathResult]) -> Table:
     table = accuracy_table(dataset, on_paper_grid)
+    # A few rows have no best among them.
+    rows = [
+        [replace(c, best=False, note="") if isinstance(c, Value) else c for c in row]
+        for row in table.rows
+    ]
     return replace(
         table,
+        rows=rows,
         name="paper-grid",
         title="The rows with a far number again, on the paper’s likely grid",
         caption="Values of C a decade apart in the paper’s λ = 1/(C n), half as many as in the "
