@@ -10,7 +10,6 @@ import pytest
 from scipy import sparse
 
 from shortlist.experiments import units as units_module
-from shortlist.experiments.finetune import FineTuningTask
 from shortlist.experiments.units import PACKAGE, Task, Unit, UnitStore, code_hash, fingerprint
 
 
@@ -78,7 +77,7 @@ def test_other_code_or_packages_are_another_unit(store, monkeypatch):
         changed.setattr(units_module, "_code_of", lambda task: "another")
         assert store.get(Unit("a", Double(1))) is None
     with monkeypatch.context() as changed:
-        changed.setattr(units_module, "version", lambda package: "99.9")
+        changed.setattr(units_module, "_versions", lambda with_torch: {"numpy": "99.9"})
         assert store.get(Unit("a", Double(1))) is None
     assert store.get(Unit("a", Double(1))) == RESULT
 
@@ -131,6 +130,9 @@ def test_torch_counts_only_where_it_is_used(copied):
     edit(copied / "torch/modules.py")
     assert code_hash(copied, with_torch=False) == plain
     assert code_hash(copied, with_torch=True) != with_torch
+    pytest.importorskip("torch")
+    from shortlist.experiments.finetune import FineTuningTask
+
     assert "torch" not in Unit("a", Double(1)).identity["packages"]
     assert "torch" in Unit("a", FineTuningTask("", (), (), 0)).identity["packages"]
 

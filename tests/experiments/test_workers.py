@@ -155,6 +155,28 @@ def test_working_processes_end_with_the_one_they_work_for(tmp_path, how):
     assert code != 0
 
 
+@posix
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_a_unit_that_ctrl_c_cut_short_is_not_stored(tmp_path, jobs):
+    # On a terminal Ctrl-C reaches all processes, and training returns what there is.
+    process = subprocess.Popen(
+        command(tmp_path, jobs, seconds=3600),
+        cwd=ROOT,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+    try:
+        _wait_for(lambda: len(_workers(tmp_path)) == jobs)
+        os.killpg(process.pid, signal.SIGINT)
+        code = process.wait(timeout=60)
+        _wait_for(lambda: not any(map(_runs, _workers(tmp_path))))
+    finally:
+        process.kill()
+        process.wait()
+    assert code != 0
+    assert list(tmp_path.glob("*.json")) == []
+
+
 def _workers(folder):
     return [int(path.stem) for path in folder.glob("*.pid")]
 

@@ -106,6 +106,7 @@ def run(
             f"Distributions over {n_classes} classes, from Dirichlet laws between peaked and "
             "almost uniform; those with nearly equal probabilities at the cut are left out.",
         ],
+        result=tuple(results),
     )
 
 

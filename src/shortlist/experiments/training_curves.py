@@ -209,6 +209,7 @@ def run(
             "FISTA has backtracking and restarts; L-BFGS is SciPy’s. Both start at zero and call "
             "the same compiled losses as our solver.",
         ],
+        result=tuple(results),
     )
 
 

@@ -67,11 +67,10 @@ class Unit:
         Computed once, by the process that made the unit: others may see its code elsewhere.
         """
         task = type(self.task)
-        packages = (*COMPUTING_PACKAGES, *(("torch",) if task.uses_torch else ()))
         return {
             "task": f"{task.__module__}.{task.__qualname__}",
             "code": _code_of(task),
-            "packages": {name: version(name) for name in packages},
+            "packages": _versions(task.uses_torch),
             "parameters": plain(self.task, keep_nan=True),
         }
 
@@ -110,6 +109,12 @@ class UnitStore:
         with atomic_write(self.path(unit)) as part:
             part.write_text(text, encoding="utf-8")
         return typed(unit.task.result_type, kept)
+
+
+@cache
+def _versions(with_torch: bool) -> dict[str, str]:
+    packages = (*COMPUTING_PACKAGES, "torch") if with_torch else COMPUTING_PACKAGES
+    return {name: version(name) for name in packages}
 
 
 @cache

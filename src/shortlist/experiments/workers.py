@@ -143,9 +143,10 @@ def _work(unit: Unit, store: UnitStore) -> Any:
 
     # Processes share the machine among themselves: threads of a linear algebra library on top
     # would only get in each other's way. A gap that is not reached is part of the result.
-    with threadpool_limits(1), warnings.catch_warnings():
+    with threadpool_limits(1), warnings.catch_warnings(), _ctrl_c_not_swallowed():
         warnings.simplefilter("ignore", ConvergenceWarning)
-        return store.put(unit, unit.task.run(unit.payload))
+        result = unit.task.run(unit.payload)
+    return store.put(unit, result)
 
 
 @cache
@@ -161,6 +162,32 @@ def _end_with(parent: int) -> None:
         os._exit(1)
 
     threading.Thread(target=watch, daemon=True).start()
+
+
+@contextmanager
+def _ctrl_c_not_swallowed() -> Iterator[None]:
+    """Ctrl-C within the body is raised at its end at the latest, whoever has caught it there.
+
+    Training catches Ctrl-C and returns the model it has. A unit must not be stored like that.
+    """
+    main = threading.current_thread() is threading.main_thread()
+    if not main or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
+        yield
+        return
+    caught = False
+
+    def note(number: int, frame: Any) -> None:
+        nonlocal caught
+        caught = True
+        raise KeyboardInterrupt
+
+    signal.signal(signal.SIGINT, note)
+    try:
+        yield
+        if caught:
+            raise KeyboardInterrupt
+    finally:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @contextmanager
