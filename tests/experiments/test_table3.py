@@ -76,6 +76,8 @@ def test_mean_ranks_over_data_sets_stand_beside_the_papers():
     assert (softmax.ours, svm.ours) == (1.25, 1.75)
     # In the paper the SVM is ahead at the top 1 on both.
     assert (softmax.paper, svm.paper) == (2.0, 1.0)
+    assert (softmax.best, svm.best) == (True, False)
+    assert (softmax.paper_best, svm.paper_best) == (False, True)
 
 
 def test_far_rows_of_convex_losses_are_trained_on_the_papers_grid():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -37,7 +38,7 @@ class Parts:
     def n_classes(self) -> int:
         return len(np.unique(self.y_train))
 
-    @property
+    @cached_property
     def fingerprint(self) -> str:
         arrays = [self.X_train, self.y_train, self.X_test, self.y_test, self.X_val, self.y_val]
         return fingerprint(*(array for array in arrays if array is not None))

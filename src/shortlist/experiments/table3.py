@@ -181,15 +181,18 @@ def ranks_section(results: Sequence[Table3Result]) -> Section:
                 "ranks",
                 "Mean rank of every method",
                 [Column("Method", numeric=False), *(Column(f"Top-{k}") for k in ks)],
-                [
-                    [
-                        paper.display_name(method),
-                        *(Value(ours[method], theirs[method]) for ours, theirs in columns.values()),
-                    ]
-                    for method in methods
-                ],
+                [[paper.display_name(m), *(_rank(m, *columns[k]) for k in ks)] for m in methods],
                 caption="Ours, and beside it the ranks of the paper’s numbers on the same data.",
                 groups=family_starts(methods),
             )
         ],
+    )
+
+
+def _rank(method: str, ours: Mapping[str, float], theirs: Mapping[str, float]) -> Value:
+    return Value(
+        ours[method],
+        theirs[method],
+        best=ours[method] == min(ours.values()),
+        paper_best=theirs[method] == min(theirs.values()),
     )

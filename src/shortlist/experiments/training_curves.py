@@ -226,22 +226,20 @@ def _runs(
         for loss, words in LOSSES.items()
     ]
     trained = context.compute(f"convergence, {name}", units, alone=True)
-    result = SetResult(
-        name, {loss: {"shortlist": t} for loss, t in zip(LOSSES, trained, strict=True)}
-    )
+    runs = {loss: {"shortlist": each} for loss, each in zip(LOSSES, trained, strict=True)}
     pairs = [(loss, solver) for loss in SMOOTH for solver in BASELINES]
     units = [
         Unit(
             f"convergence, {name}, {LOSSES[loss]}, {SOLVERS[solver]}",
-            BaselineTask(loss, solver, data, C, tol, limit, result.dual(loss)),
+            BaselineTask(loss, solver, data, C, tol, limit, runs[loss]["shortlist"].dual),
             parts,
         )
         for loss, solver in pairs
     ]
     computed = context.compute(f"convergence, {name}, baselines", units, alone=True)
     for (loss, solver), training in zip(pairs, computed, strict=True):
-        result.runs[loss][solver] = training
-    return result
+        runs[loss][solver] = training
+    return SetResult(name, runs)
 
 
 def _table(result: SetResult) -> Table:
