@@ -126,7 +126,7 @@ class _Bars(Progress):
         self.rows = RichProgress(
             SpinnerColumn(),
             TextColumn("{task.description}", markup=False, table_column=names),
-            BarColumn(bar_width=16),
+            BarColumn(bar_width=10),
             TimeElapsedColumn(),
             TextColumn("{task.fields[left]}", table_column=Column(no_wrap=True)),
             console=console,
