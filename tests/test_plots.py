@@ -25,7 +25,7 @@ from shortlist.plots import (
     LossDisplay,
     TopKCurveDisplay,
 )
-from shortlist.solvers.result import Evaluation, Result
+from shortlist.solvers import Evaluation, Result
 
 
 @pytest.fixture(autouse=True)
