@@ -1,95 +1,94 @@
 """What an SDCA epoch costs against the two matrix products it cannot avoid.
 
-Random unit rows, n x d, m classes, float32: X_B W and X_B' dA for every block B of the epoch,
-alone, and then the epoch itself, alternately in one process. Also Letter (d = 16, m = 26).
+    python -m benchmarks epoch [--data FILE.npz]
+
+Embeddings made up for the purpose, float32, at C = 10; X W and X'G over all examples at once, on
+BLAS's own threads, and the epoch itself, alternately in one process. The first epochs, which start
+from zero, are left out. Also Letter (d = 16, m = 26), whose epoch has no products to compare with.
 """
 
+import argparse
 import time
+from dataclasses import dataclass
 
 import numpy as np
-from rich.console import Console
+from benchmarks.data import load, make_embeddings
+from benchmarks.machine import describe_machine, output
 from rich.table import Table
 
 from shortlist import losses
 from shortlist.datasets import load_letter
 from shortlist.solvers.problem import Problem
-from shortlist.solvers.rows import BLOCK, Costs, DenseRows, _add_product
+from shortlist.solvers.storage import Costs, open_storage
+from shortlist.solvers.threads import crew_for, one_blas_thread
 
-REPEATS = 5
-
-
-def products_alone(x: np.ndarray, order: np.ndarray, w: np.ndarray) -> float:
-    """Seconds for the two products of every block, on rows already gathered."""
-    blocks = [np.ascontiguousarray(x[order[i : i + BLOCK]]) for i in range(0, len(order), BLOCK)]
-    scores = np.empty((BLOCK, w.shape[1]), w.dtype)
-    began = time.perf_counter()
-    for rows in blocks:
-        _add_product(w[:-1], rows, np.dot(rows, w[:-1], out=scores[: len(rows)]))
-    return time.perf_counter() - began
+EPOCHS = 7
+LEFT_OUT = 2
+LOSSES = [("entropy", 1), ("smooth_hinge", 1), ("smooth_hinge", 5)]
 
 
-def measure(n: int, d: int, m: int, name: str, k: int = 1, epochs: int = REPEATS) -> dict:
-    random = np.random.default_rng(0)
-    x = random.standard_normal((n, d), dtype=np.float32)
-    x /= np.linalg.norm(x, axis=1, keepdims=True)
-    y = random.integers(0, m, n)
-    problem = Problem(DenseRows(x), Costs(y, np.full(n, 10.0)), m, losses.get(name, k=k))
-    state = problem.zero_state()
-    dummy = np.zeros_like(state.weights)
-    plain, whole = [], []
-    for _ in range(epochs + 1):
-        order = random.permutation(n)
-        dummy[:] = 1e-6
-        plain.append(products_alone(x, order, dummy))
-        began = time.perf_counter()
-        sum(problem.rows.epoch(problem.loss.spec, order, state, problem.costs, 8))
-        whole.append(time.perf_counter() - began)
-    plain, whole = plain[1:], whole[1:]  # the first epoch compiles and starts from ties
-    return {
-        "what": f"{name} k={k}, {n} x {d}, {m} classes",
-        "products": min(plain),
-        "epoch": min(whole),
-        "spread": max(whole) / min(whole),
-    }
+@dataclass(frozen=True)
+class EpochTime:
+    """Seconds of an epoch and of its two products, the best of several."""
+
+    what: str
+    products: float
+    epoch: float
+
+    @property
+    def ratio(self) -> float:
+        return self.epoch / self.products
 
 
-def letter_epochs(name: str, k: int, dtype: type) -> dict:
-    data = load_letter()
-    x = data.X_train.astype(dtype)
-    y = np.unique(data.y_train, return_inverse=True)[1].astype(np.int64)
-    problem = Problem(DenseRows(x), Costs(y, np.ones(len(y))), 26, losses.get(name, k=k))
+def measure(X: np.ndarray, y: np.ndarray, name: str, k: int, C: float = 10.0) -> EpochTime:
+    """Epochs of one loss and the products, in turn."""
+    n, d = X.shape
+    m = int(y.max()) + 1
+    loss = losses.get(name, k=k)
+    problem = Problem(open_storage(X, 0.0), Costs(y, np.full(n, C)), m, loss)
     state = problem.zero_state()
     random = np.random.default_rng(0)
-    seconds = []
-    for _ in range(30):
-        order = random.permutation(len(y))
-        began = time.perf_counter()
-        sum(problem.rows.epoch(problem.loss.spec, order, state, problem.costs, 8))
-        seconds.append(time.perf_counter() - began)
-    seconds = seconds[1:]
-    return {
-        "what": f"Letter, {name} k={k}, {np.dtype(dtype)}",
-        "epoch": min(seconds),
-        "spread": max(seconds) / min(seconds),
-    }
+    weights, gradients = np.zeros((d, m), X.dtype), np.zeros((n, m), X.dtype)
+    products, epochs = [], []
+    with crew_for(problem.storage.shared_work(m)) as crew:
+        for _ in range(EPOCHS):
+            began = time.perf_counter()
+            X @ weights
+            X.T @ gradients
+            products.append(time.perf_counter() - began)
+            order = random.permutation(n)
+            with one_blas_thread():
+                began = time.perf_counter()
+                sum(problem.storage.epoch(loss, order, state, problem.costs, 8, crew))
+                epochs.append(time.perf_counter() - began)
+    what = f"{name} k={k}, {n} x {d} x {m}, {X.dtype}"
+    return EpochTime(what, min(products), min(epochs[LEFT_OUT:]))
 
 
 def main() -> None:
-    table = Table("epoch of", "products (s)", "epoch (s)", "ratio", "worst/best")
-    for name, k in [("smooth_hinge", 1), ("entropy", 1), ("smooth_hinge", 5), ("entropy", 5)]:
-        row = measure(10_000, 2048, 1000, name, k, 3)
-        table.add_row(
-            row["what"],
-            f"{row['products']:.3f}",
-            f"{row['epoch']:.3f}",
-            f"{row['epoch'] / row['products']:.2f}",
-            f"{row['spread']:.2f}",
-        )
-    for name, k in [("smooth_hinge", 1), ("entropy", 1), ("smooth_hinge", 5), ("entropy", 5)]:
-        for dtype in (np.float32, np.float64):
-            row = letter_epochs(name, k, dtype)
-            table.add_row(row["what"], "", f"{row['epoch']:.4f}", "", f"{row['spread']:.2f}")
-    Console().print(table)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--data", help="measure on this file instead of the made-up embeddings")
+    options = parser.parse_args()
+    if options.data:
+        data = load(options.data)
+        sets = [(data.X, data.y)]
+    else:
+        sets = [make_embeddings(10_000, 2048, 1000), make_embeddings(15_000, 384, 150)]
+    table = Table("epoch of", "products (s)", "epoch (s)", "ratio")
+    for X, y in sets:
+        for name, k in LOSSES:
+            row = measure(X, np.asarray(y, np.int64), name, k)
+            table.add_row(row.what, f"{row.products:.4f}", f"{row.epoch:.4f}", f"{row.ratio:.2f}")
+    letter = load_letter()
+    codes = np.unique(letter.y_train, return_inverse=True)[1].astype(np.int64)
+    for dtype in (np.float32, np.float64):
+        row = measure(letter.X_train.astype(dtype), codes, "entropy", 1, 1.0)
+        table.add_row(row.what, "", f"{row.epoch:.4f}", "")
+    out = output()
+    out.print(table)
+    out.print(", ".join(f"{name} {fact}" for name, fact in describe_machine().items()))
 
 
 if __name__ == "__main__":

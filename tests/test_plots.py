@@ -16,10 +16,12 @@ from sklearn.datasets import load_iris
 from sklearn.linear_model import LogisticRegression
 
 from shortlist import losses
+from shortlist.conformal import ConformalShortlist
 from shortlist.metrics import topk_accuracy_curve
 from shortlist.plots import (
     PALETTE,
     CirclePredictionsDisplay,
+    ConformalDisplay,
     ConvergenceCurve,
     ConvergenceDisplay,
     LossDisplay,
@@ -70,6 +72,42 @@ class TestTopKCurve:
     def test_accuracy_must_be_a_vector(self):
         with pytest.raises(ValueError, match="accuracy must be a nonempty vector"):
             TopKCurveDisplay([[0.5]])
+
+
+class TestConformal:
+    @pytest.fixture
+    def case(self):
+        X, y = load_iris(return_X_y=True)
+        X = X + np.random.default_rng(0).normal(scale=1.5, size=X.shape)
+        model = LogisticRegression(C=0.1).fit(X[::3], y[::3])
+        return ConformalShortlist(model, 0.8).conformalize(X[1::3], y[1::3]), X[2::3], y[2::3]
+
+    def test_what_is_drawn_is_what_was_measured(self, case):
+        sets, X, y = case
+        display = ConformalDisplay.from_estimator(sets, X, y, confidence_levels=[0.6, 0.8])
+        sizes = np.asarray(sets.predict_set(X).sum(axis=1))
+        shares = [bar.get_height() for bar in display.bars_]
+        np.testing.assert_allclose(shares, np.bincount(sizes) / len(y))
+        curve = sets.coverage_curve(X, y, [0.6, 0.8])
+        np.testing.assert_array_equal(display.line_.get_xdata(), curve["mean_length"])
+        np.testing.assert_array_equal(display.line_.get_ydata(), curve["coverage"])
+        fixed = display.axes_[1].lines[1]
+        accuracy = topk_accuracy_curve(y, sets.model.decision_function(X))
+        np.testing.assert_allclose(fixed.get_ydata(), accuracy[: len(fixed.get_ydata())])
+        assert any("80%" in text.get_text() for text in display.axes_[1].texts)
+        assert "mean length" in display.axes_[0].get_title()
+        assert rendered_without_trouble(display)
+
+    def test_own_axes_a_name_and_no_level(self, case):
+        sets, X, y = case
+        _, axes = plt.subplots(2)
+        sized = ConformalShortlist(sets.model, average_size=2).conformalize(X, y)
+        display = ConformalDisplay.from_estimator(sized, X, y, name="iris", axes=axes)
+        assert display.axes_ == tuple(axes)
+        assert "sets (iris)" in [t.get_text() for t in axes[1].get_legend().get_texts()]
+        assert not any("wanted" in text.get_text() for text in axes[1].texts)
+        with pytest.raises(ValueError, match="axes must be a pair, got 1"):
+            display.plot(axes[:1])
 
 
 def history(rate: float, n_epochs: int = 5) -> list[dict[str, float]]:

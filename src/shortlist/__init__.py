@@ -15,10 +15,11 @@ _HOME = {
     "KernelTopKClassifier": "shortlist.estimators",
     "save": "shortlist.persistence",
     "load": "shortlist.persistence",
+    "to_onnx": "shortlist.onnx",
 }
 _MODULES = frozenset(
-    ["calibration", "datasets", "estimators", "experiments", "losses", "metrics", "plots"]
-    + ["projections", "solvers", "special", "torch"]
+    ["calibration", "conformal", "datasets", "estimators", "experiments", "losses"]
+    + ["metrics", "onnx", "plots", "probabilities", "projections", "solvers", "special", "torch"]
 )
 
 __all__ = sorted([*_HOME, *_MODULES, "__version__"])

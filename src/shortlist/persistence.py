@@ -48,6 +48,11 @@ _REGISTERED = {
     "TopKClassifierCV": "shortlist.estimators",
     "KernelTopKClassifier": "shortlist.estimators",
 }
+# The same for what stands around a model, and is saved with it.
+_AROUND_A_MODEL = {
+    "ConformalShortlist": "shortlist.conformal",
+    "TemperatureScaling": "shortlist.probabilities",
+}
 
 # safetensors' own limit on the header, and a guard against reading rubbish as a length.
 _LARGEST_HEADER = 100_000_000
@@ -94,8 +99,11 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
     encoder = Encoder(lambda value, name: _encode_model(encoder, value, f"{name}/"))
     entry = _encode_model(encoder, model, "")
     if entry is None:
-        known = ", ".join(sorted(_REGISTERED))
-        raise TypeError(f"a {type(model).__name__} cannot be saved, only {known}")
+        known, around = ", ".join(sorted(_REGISTERED)), ", ".join(sorted(_AROUND_A_MODEL))
+        raise TypeError(
+            f"a {type(model).__name__} cannot be saved, only {known}, and around one of these "
+            f"{around}"
+        )
     own = {
         "format_version": FORMAT_VERSION,
         "shortlist": __version__,
@@ -163,9 +171,14 @@ class _Outline(Decoder):
 
 
 def _class_of(estimator: str) -> Any:
-    if estimator not in _REGISTERED:
+    module = _module_of(estimator)
+    if module is None:
         raise ValueError(f"unknown class {estimator!r}")
-    return getattr(import_module(_REGISTERED[estimator]), estimator)
+    return getattr(import_module(module), estimator)
+
+
+def _module_of(estimator: str) -> str | None:
+    return _REGISTERED.get(estimator) or _AROUND_A_MODEL.get(estimator)
 
 
 def _encode_model(encoder: Encoder, model: Any, prefix: str) -> dict[str, Any] | None:
@@ -174,7 +187,7 @@ def _encode_model(encoder: Encoder, model: Any, prefix: str) -> dict[str, Any] |
     A subclass does not count: it may hold what the registered class does not save.
     """
     estimator = type(model).__name__
-    if estimator not in _REGISTERED or type(model) is not _class_of(estimator):
+    if _module_of(estimator) is None or type(model) is not _class_of(estimator):
         return None
     arrays, meta = model._to_state()
     names = {key: encoder(value, prefix + key) for key, value in arrays.items()}

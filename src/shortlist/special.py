@@ -182,6 +182,15 @@ log = by_precision(_log_single, _log_double, "log")
 V = by_precision(_v_single, _v_double, "V")
 
 
+@njit(inline=True)
+def log1p_positive(e, one):
+    """log(1 + e) for e >= 0, also where 1 + e rounds to 1; ``one`` is 1 in the precision of e."""
+    # A kernel of its own: in a sweep that may reorder its sums, the correction would be
+    # simplified away.
+    u = one + e
+    return log(u) + (e - (u - one)) / u
+
+
 @njit
 def _v_array(t, out):
     for j in range(t.shape[0]):

@@ -9,7 +9,17 @@ import pytest
 from shortlist import __version__
 from tests.cli.conftest import environment, shell
 
-COMMANDS = ["train", "cv", "predict", "evaluate", "info", "features", "reproduce", "bench"]
+COMMANDS = [
+    "train",
+    "cv",
+    "predict",
+    "evaluate",
+    "info",
+    "export",
+    "features",
+    "reproduce",
+    "bench",
+]
 
 
 def test_help_lists_every_command():

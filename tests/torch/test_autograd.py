@@ -2,8 +2,10 @@
 
 import pytest
 import torch
+from torch._subclasses import FakeTensor, FakeTensorMode
 from torch.nn.functional import cross_entropy
 
+from shortlist.torch import _projection
 from shortlist.torch import functional as F
 
 from .cases import CASES, SMOOTH
@@ -128,6 +130,38 @@ def test_half_precision_is_computed_in_single(case, dtype):
 
 
 @pytest.mark.parametrize("case", ONE_OF_EACH, ids=str)
+@pytest.mark.parametrize("device", ["cpu", "meta"])
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_half_precision_is_taken_as_cross_entropy_takes_it(case, dtype, device):
+    scores, target = batch(m=40, n=12, dtype=torch.float32)
+    scores = scores.detach().to(device, dtype)
+    weight = torch.linspace(0.5, 2, 40).to(device, dtype)
+    target = target.to(device)
+    for reduction in ("none", "mean", "sum"):
+        leaf = scores.clone().requires_grad_()
+        expected = cross_entropy(leaf, target, weight, reduction=reduction)
+        found = case.make(weight=weight, reduction=reduction)(leaf, target)
+        assert (found.dtype, found.shape) == (expected.dtype, expected.shape)
+        (gradient,) = torch.autograd.grad(found.sum(), leaf)
+        assert gradient.dtype == dtype
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+@pytest.mark.parametrize("case", [c for c in ONE_OF_EACH if not c.name.startswith("ova")], ids=str)
+def test_half_precision_with_impossible_classes(case, dtype):
+    scores, target = batch(m=40, n=12, dtype=torch.float32)
+    target = target % 30
+    scores = scores.detach().to(dtype)
+    scores[:, 30:] = -torch.inf
+    scores.requires_grad_()
+    found = case.make(reduction="none")(scores, target)
+    (gradient,) = torch.autograd.grad(found.sum(), scores)
+    assert torch.equal(found, case.make(reduction="none")(scores[:, :30], target))
+    assert gradient.isfinite().all()
+    assert (gradient[:, 30:] == 0).all()
+
+
+@pytest.mark.parametrize("case", ONE_OF_EACH, ids=str)
 def test_autocast_gives_single_precision_as_cross_entropy_does(case):
     layer = torch.nn.Linear(4, 10)
     inputs, target = torch.randn(6, 4), torch.randint(10, (6,))
@@ -155,6 +189,96 @@ def test_training_a_layer_lowers_each_loss():
             loss(layer(inputs), target).backward()
             optimizer.step()
         assert loss(layer(inputs), target).item() < 0.98 * start, str(case)
+
+
+def nan_in(row, where, m):
+    """Scores with a NaN in one row, and labels."""
+    scores, target = batch(m=m, n=5, seed=m, dtype=torch.float32)
+    scores = scores.detach()
+    if where == "label":
+        scores[row, target[row]] = torch.nan
+    elif where == "another":
+        scores[row, (target[row] + 1) % m] = torch.nan
+    else:
+        scores[row] = torch.nan
+    return scores.requires_grad_(), target
+
+
+@pytest.mark.parametrize("m", [7, 40, 600])
+@pytest.mark.parametrize("where", ["label", "another", "everywhere"])
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_a_nan_score_shows_in_its_row_and_only_there(case, where, m):
+    scores, target = nan_in(2, where, m)
+    losses = case.make(reduction="none")(scores, target)
+    assert losses.isnan().tolist() == [False, False, True, False, False]
+    (gradient,) = torch.autograd.grad(losses.sum(), scores)
+    assert gradient[2].isnan().all()
+    assert gradient[[0, 1, 3, 4]].isfinite().all()
+
+
+@pytest.mark.parametrize("reduction", ["mean", "sum"])
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_a_nan_score_shows_in_the_sum(case, reduction):
+    scores, target = nan_in(2, "another", 7)
+    found = case.make(reduction=reduction)(scores, target)
+    assert found.isnan()
+    (gradient,) = torch.autograd.grad(found, scores)
+    assert gradient[2].isnan().all()
+    expected = torch.autograd.grad(cross_entropy(scores, target, reduction=reduction), scores)
+    assert torch.equal(gradient.isnan(), expected[0].isnan())
+
+
+@pytest.mark.parametrize("case", ONE_OF_EACH, ids=str)
+def test_a_nan_score_shows_in_every_mode(case):
+    scores, target = nan_in(2, "another", 40)
+    loss = case.make(reduction="none")
+    torch.compiler.reset()
+    compiled = torch.compile(loss, fullgraph=True, backend="aot_eager")(scores, target)
+    (gradient,) = torch.autograd.grad(compiled.sum(), scores)
+    by_vmap = torch.func.vmap(torch.func.grad(case.make(reduction="sum")))(scores.detach(), target)
+    _, tangents = torch.func.jvp(
+        lambda f: loss(f, target), (scores.detach(),), (torch.ones_like(scores),)
+    )
+    for found in (compiled, gradient.mean(1), by_vmap.mean(1), tangents):
+        assert found.isnan().tolist() == [False, False, True, False, False]
+
+
+@pytest.mark.parametrize("case", ONE_OF_EACH, ids=str)
+def test_exports_with_any_batch_size(case):
+    loss = case.make(weight=torch.linspace(0.5, 2, 40))
+    strict = case.k == 3  # the other tracer of torch, which takes longer
+    rows = torch.export.Dim("rows")
+    example = batch(m=40, n=12, dtype=torch.float32)
+    example[0].requires_grad_(False)
+    program = torch.export.export(
+        loss, example, dynamic_shapes=({0: rows}, {0: rows}), strict=strict
+    )
+    for n in (3, 31):
+        scores, target = batch(m=40, n=n, seed=n, dtype=torch.float32)
+        target[0] = -100
+        torch.testing.assert_close(program.module()(scores, target), loss(scores, target))
+
+
+@pytest.mark.parametrize("case", ONE_OF_EACH, ids=str)
+def test_tensors_without_values_leave_nothing_behind(case):
+    _projection._kept_tables.cache_clear()
+    scores, target = batch(m=40, n=12, dtype=torch.float32)
+    with FakeTensorMode(allow_non_fake_inputs=True) as mode:
+        fake = mode.from_tensor(scores.detach()).requires_grad_()
+        loss = case.make()(fake, mode.from_tensor(target))
+        loss.backward()
+    assert isinstance(loss, FakeTensor)
+    assert fake.grad.shape == scores.shape
+    real = case.make()(scores, target)
+    real.backward()
+    assert real.isfinite()
+    assert scores.grad.isfinite().all()
+
+
+def test_the_operator_that_waits_for_its_data_is_kept_out_of_cuda_graphs():
+    if not hasattr(torch.Tag, "cudagraph_unsafe"):
+        pytest.skip("this version of torch cannot mark operators")
+    assert torch.Tag.cudagraph_unsafe in torch.ops.shortlist.smooth_topk_hinge.default.tags
 
 
 @pytest.mark.parametrize("alpha", [True, False])

@@ -1,7 +1,10 @@
 """Features of a network: complete files or none, from arrays, loaders and folders of images."""
 
 import pickle
+import signal
+import subprocess
 import sys
+import time
 import types
 
 import numpy as np
@@ -96,6 +99,44 @@ def test_an_interruption_leaves_no_trace(dataset, tmp_path, error):
         extract_features(_Fails(error), dataset, tmp_path / "x.npy", batch_size=5)
     assert [path.name for path in tmp_path.iterdir()] == ["x.npy"]
     np.testing.assert_array_equal(np.load(tmp_path / "x.npy"), np.zeros(3))
+
+
+SLOW = """
+import sys, time
+import torch
+from shortlist.torch import extract_features
+
+def batches():
+    while True:
+        yield torch.ones(2, 3), torch.zeros(2, dtype=int)
+        time.sleep(0.02)
+
+extract_features(torch.nn.Identity(), batches(), sys.argv[1])
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows ends processes without a signal")
+@pytest.mark.parametrize("name", ["SIGTERM", "SIGHUP"])
+def test_a_signal_leaves_no_trace(tmp_path, name):
+    np.save(tmp_path / "x.npy", np.zeros(3))
+    process = subprocess.Popen([sys.executable, "-c", SLOW, tmp_path / "x.npy"])
+    try:
+        # One part for the features and one for the labels: it is at work.
+        while len(list(tmp_path.glob(".*.part"))) < 2:
+            assert process.poll() is None
+            time.sleep(0.01)
+        process.send_signal(getattr(signal, name))
+        assert process.wait(timeout=60) == 128 + getattr(signal, name)
+    finally:
+        process.kill()
+    assert [path.name for path in tmp_path.iterdir()] == ["x.npy"]
+    np.testing.assert_array_equal(np.load(tmp_path / "x.npy"), np.zeros(3))
+
+
+def test_signal_handlers_are_as_before(dataset, tmp_path):
+    before = signal.getsignal(signal.SIGTERM)
+    extract_features(network(), dataset, tmp_path / "x.npy")
+    assert signal.getsignal(signal.SIGTERM) is before
 
 
 def test_progress_is_shown_when_asked(dataset, tmp_path, capsys):

@@ -137,6 +137,22 @@ def test_selection_is_topk(n, count, shift, dtype):
     assert all(len(row.unique()) == count for row in columns)
 
 
+@pytest.mark.parametrize("width", [1, 2, 3, 12, 13, 104])
+def test_sums_without_cumsum(width):
+    # CUDA's own running sums are refused in deterministic mode.
+    values = torch.randn(width, 5, generator=torch.Generator().manual_seed(0)).double()
+    torch.testing.assert_close(_projection.sums_by_doubling(values), values.cumsum(0))
+
+
+@pytest.mark.parametrize("variant", ["alpha", "beta"])
+def test_devices_that_sum_by_doubling_get_the_same_loss(monkeypatch, variant):
+    scores, target = rows(3, 0.5, 1.0)
+    usual = topk_hinge_loss(scores, target, 4, 1.0, variant, reduction="none")
+    monkeypatch.setattr(_projection, "running_sums", _projection.sums_by_doubling)
+    other = topk_hinge_loss(scores, target, 4, 1.0, variant, reduction="none")
+    torch.testing.assert_close(other, usual, rtol=0, atol=1e-12)
+
+
 def test_selection_of_no_rows():
     found, columns = largest(torch.empty(0, 1000), 12)
     assert found.shape == columns.shape == (0, 12)

@@ -9,6 +9,7 @@ import typer
 from shortlist.cli.bench import bench
 from shortlist.cli.cv import cv
 from shortlist.cli.evaluate import evaluate
+from shortlist.cli.export import export
 from shortlist.cli.features import features
 from shortlist.cli.info import info
 from shortlist.cli.predict import predict
@@ -43,7 +44,7 @@ def _flowing(docstring: str) -> str:
     return "\n\n".join(p if "\n  " in p else " ".join(p.split()) for p in paragraphs)
 
 
-_add(MODELS, train, cv, predict, evaluate, info, features)
+_add(MODELS, train, cv, predict, evaluate, info, export, features)
 _add(STUDIES, reproduce, bench)
 
 

@@ -10,7 +10,7 @@ from shortlist.cli.options import OutputOptions
 from shortlist.cli.output import say
 
 if TYPE_CHECKING:
-    from shortlist.solvers.clock import CompileTimer
+    from shortlist.solvers.records.clock import CompileTimer
 
 
 @contextmanager
@@ -18,7 +18,7 @@ def told_of_compilation(output: OutputOptions) -> Iterator[CompileTimer]:
     """Say so when numba starts to compile; the timer's seconds grow as it does."""
     from numba.core import event
 
-    from shortlist.solvers.clock import CompileTimer
+    from shortlist.solvers.records.clock import CompileTimer
 
     class Announcing(CompileTimer):
         said = False

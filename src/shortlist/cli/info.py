@@ -54,7 +54,7 @@ def _sections(facts: dict[str, Any]) -> dict[str, dict[str, Any]]:
     from shortlist.cli.output import size_of
 
     meta = {name: _brief(value) for name, value in facts["meta"].items() if name not in _KNOWN}
-    parameters = facts["meta"].get("params", {})
+    parameters = {name: _brief(value) for name, value in facts["meta"].get("params", {}).items()}
     record = dict(facts["meta"].get("result") or {})
     if "history" in record:
         record["history"] = f"{len(record['history'])} evaluations"
@@ -98,7 +98,9 @@ def _chosen(meta: dict[str, Any]) -> dict[str, str]:
 
 
 def _brief(value: Any) -> Any:
-    """The beginning of a long list."""
+    """The beginning of a long list; of a model within, its class."""
+    if isinstance(value, dict) and "estimator" in value:
+        return value["estimator"]
     if hasattr(value, "tolist"):
         value = value.tolist()
     if isinstance(value, list | tuple):
@@ -136,7 +138,7 @@ def _installation() -> dict[str, Any]:
         "cpus": os.cpu_count(),
     }
     used = ["numpy", "scipy", "scikit-learn", "numba", "safetensors", "typer", "rich"]
-    for package in [*used, "torch", "matplotlib", "pandas", "pyarrow"]:
+    for package in [*used, "torch", "matplotlib", "pandas", "pyarrow", "onnx"]:
         try:
             facts[package] = version(package)
         except PackageNotFoundError:

@@ -18,10 +18,14 @@ _BLOCK = 1 << 22
 
 
 def load_model(path: str) -> Any:
-    """Load a fitted model; whatever is wrong with the file is an error in one line."""
+    """Load a fitted classifier; whatever is wrong with the file is an error in one line."""
+    from shortlist.estimators.shortlists import ShortlistClassifier
     from shortlist.persistence import load
 
-    return load(path)
+    model = load(path)
+    if not isinstance(model, ShortlistClassifier):
+        raise _error(path, f"holds a {type(model).__name__}, not a classifier")
+    return model
 
 
 def check_trainable(model: Any, y: Any) -> None:

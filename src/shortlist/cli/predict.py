@@ -12,6 +12,7 @@ from typing import IO, Annotated, Any
 from typer import Option
 
 from shortlist.cli.options import OUTPUT, DataArgument, ModelArgument, ReadingOptions
+from shortlist.cli.sets import SetOptions, set_blocks
 
 PREDICTION = "Predictions"
 
@@ -44,6 +45,7 @@ def predict(
         bool,
         Option("--scores/--no-scores", rich_help_panel=PREDICTION, help="Whether to print scores."),
     ] = True,
+    sets: SetOptions,
     reading: ReadingOptions,
     output: Annotated[
         str,
@@ -69,15 +71,22 @@ def predict(
     The output is CSV with a header: label_1 to label_k, score_1 to score_k, a line for each
     example in the order of DATA. Labels in DATA are not looked at, and need not be there.
 
+    With --coverage each list is as long as its example needs, for the right label to be in it with
+    the probability given. Fields beyond the end of a list are empty.
+
     Examples:
       shortlist predict letter.model letter --k 3 | head
       shortlist predict model new.csv --proba -o shortlists.csv
+      shortlist predict letter.model letter --coverage 0.95 --calibrate letter
     """
     from shortlist.cli.models import Columns, load_model, model_for
     from shortlist.cli.output import check_output
 
     if output != "-":
         check_output(output)
+    adaptive = sets.wanted
+    if adaptive and k is not None:
+        raise ValueError("--k and --coverage or --average-size exclude each other")
     saved = load_model(model)
     length = _checked_length(saved, k)
     trained = model_for(saved, length)
@@ -86,8 +95,15 @@ def predict(
             f"{model}: a model trained with {trained.loss}, k={trained.k} gives scores but no "
             "probabilities: leave out --proba"
         )
+    calibrated = sets.around(trained, reading) if adaptive else None
     examples = Columns.of_model(saved).read(data, reading, part="test", labelled=False)
-    blocks = _shortlists(trained, examples.X, length, probabilities)
+    if calibrated is None:
+        blocks = _shortlists(trained, examples.X, length, probabilities)
+    else:
+        # The header tells the length of the longest list: all are made before one is written.
+        made = list(set_blocks(calibrated, examples.X, probabilities))
+        length = max((len(mine) for labels, _ in made for mine in labels), default=0)
+        blocks = iter(made)
     write = _write_json if as_json else _write_csv
     with _opened(output) as file:
         write(file, blocks, length, scores)
@@ -126,11 +142,10 @@ def _write_csv(
         header += [f"score_{i}" for i in range(1, k + 1)]
     writer.writerow(header)
     for labels, scores in blocks:
-        if with_scores:
-            shown = ([f"{score:.7g}" for score in row] for row in scores)
-            writer.writerows(mine + its for mine, its in zip(labels, shown, strict=True))
-        else:
-            writer.writerows(labels)
+        for mine, its in zip(labels, scores, strict=True):
+            beyond = [""] * (k - len(mine))
+            shown = [f"{score:.7g}" for score in its] + beyond if with_scores else []
+            writer.writerow(mine + beyond + shown)
 
 
 def _write_json(

@@ -9,8 +9,8 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from shortlist.solvers.run import Callback, Progress
-from shortlist.solvers.train import Solution
+from shortlist.solvers.records.run import Callback, Progress
+from shortlist.solvers.strategy.train import Solution
 
 try:
     from sklearn.callback import CallbackSupportMixin, with_callbacks
@@ -111,5 +111,5 @@ class _EpochTasks:
 
 def _is_last(progress: Progress) -> bool:
     last = progress.last
-    converged = last is not None and last.relative_gap <= progress.tol
+    converged = last is not None and last.within(progress.tol)
     return converged or progress.epoch >= progress.max_epochs

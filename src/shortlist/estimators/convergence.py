@@ -6,7 +6,7 @@ import warnings
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from shortlist.solvers.result import Result
+from shortlist.solvers.records.result import Result
 
 
 def warn_unless_converged(result: Result, C: float, tol: float) -> None:

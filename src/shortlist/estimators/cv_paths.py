@@ -7,7 +7,6 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 from joblib import Parallel, delayed, effective_n_jobs
@@ -17,6 +16,7 @@ from threadpoolctl import threadpool_limits
 
 from shortlist.estimators.cv_folds import Fold, Part
 from shortlist.estimators.linear import TopKClassifier
+from shortlist.estimators.paths import ModelPath
 from shortlist.metrics import topk_accuracy_curve
 from shortlist.solvers.memory import available_bytes
 
@@ -47,14 +47,17 @@ class Path:
     verbose: int
     outcomes: dict[float, Outcome] = field(default_factory=dict)
     models: dict[float, TopKClassifier] = field(default_factory=dict)
-    _model: TopKClassifier | None = None
+    _path: ModelPath | None = None
 
     def advance(self, Cs: list[float]) -> None:
         """Fit and measure for these values of C, in increasing order."""
-        train, held_out = self.fold.training_part(), self.fold.held_out_part()
-        model = self._model or _copy(self.template, warm_start=True)
+        held_out = self.fold.held_out_part()
+        path = self._path
+        if path is None:
+            train = self.fold.training_part()
+            path = ModelPath(self.template, train.X, train.y, train.weight, max(Cs))
         for C in sorted(Cs):
-            model.set_params(C=C).fit(train.X, train.y, train.weight)
+            model = path.fit(C)
             result = model.result_
             if result.status == "interrupted":
                 raise KeyboardInterrupt
@@ -63,10 +66,10 @@ class Path:
                 accuracies, result.seconds, result.relative_gap, result.status
             )
             if self.keep_models:
-                self.models[C] = _snapshot(model, C)
+                self.models[C] = model
             if self.verbose:
                 self._tell(C)
-        self._model = model if self.keep_warm else None
+        self._path = path if self.keep_warm else None
 
     def _tell(self, C: float) -> None:
         outcome = self.outcomes[C]
@@ -140,16 +143,3 @@ def _blas_threads_for(jobs: int) -> Iterator[None]:
         return
     with threadpool_limits(max(1, (os.cpu_count() or 1) // jobs), user_api="blas"):
         yield
-
-
-def _copy(template: TopKClassifier, **changes: Any) -> TopKClassifier:
-    return TopKClassifier(**{**template.get_params(deep=False), **changes})
-
-
-def _snapshot(model: TopKClassifier, C: float) -> TopKClassifier:
-    """A copy that shares the fitted arrays, which a later fit replaces and does not change."""
-    copy = _copy(model, C=C, warm_start=False)
-    for name, value in vars(model).items():
-        if name.endswith("_") and not name.startswith("_"):
-            setattr(copy, name, value)
-    return copy

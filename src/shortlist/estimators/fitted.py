@@ -1,21 +1,19 @@
-"""What the classifiers share: fits that succeed whole or not at all, the run of the solver, and
-what it leaves.
-"""
+"""What the classifiers share: fits that succeed whole or not at all, and what they leave."""
 
 from collections.abc import Callable
 from functools import wraps
 from typing import Any, TypeVar, cast
 
 import numpy as np
-from numpy.typing import NDArray
 
+from shortlist.estimators.callbacks import train_with_callbacks
+from shortlist.estimators.convergence import warn_unless_converged
+from shortlist.estimators.progress import with_progress
 from shortlist.estimators.training import seed_of
 from shortlist.solvers.problem import Problem
-from shortlist.solvers.progress import with_progress
-from shortlist.solvers.result import Result
-from shortlist.solvers.rows import State
-from shortlist.solvers.run import Callback
-from shortlist.solvers.train import Solution, train
+from shortlist.solvers.records.result import Result
+from shortlist.solvers.records.run import Callback
+from shortlist.solvers.strategy.train import Solution, train
 
 Fit = TypeVar("Fit", bound=Callable[..., Any])
 
@@ -36,26 +34,46 @@ def all_or_nothing(fit: Fit) -> Fit:
     return cast(Fit, guarded)
 
 
-def train_estimator(
-    estimator: Any,
-    problem: Problem,
-    C: float,
-    state: State | None,
+def fit_model(
+    model: Any,
+    X: Any,
+    y: Any,
+    sample_weight: Any,
     callback: Callback | None,
-    accuracy: Callable[[NDArray], float] | None = None,
-) -> Solution:
-    """Solve ``problem`` with the estimator's tolerance, bounds, seed and verbosity."""
-    title = f"{estimator.loss} k={estimator.k} C={C:g}"
-    with with_progress(estimator.verbose, title, callback) as told:
-        return train(
-            problem,
-            tol=estimator.tol,
-            max_epochs=estimator.max_epochs,
-            seed=seed_of(estimator.random_state),
-            state=state,
-            callback=told,
-            accuracy=accuracy,
-        )
+    *,
+    validation: tuple[Any, Any] = (None, None),
+) -> tuple[Problem, Solution]:
+    """Check the data, train ``model`` and make it a fitted one; what both classifiers' fit does."""
+    problem, examples = model._problem(X, y, sample_weight)
+    accuracy = model._accuracy_on(*validation)
+    state, weights = model._warm_start(problem)
+    title = f"{model.loss} k={model.k} C={model.C:g}"
+
+    def run(told: Callback | None) -> Solution:
+        with with_progress(model.verbose, title, told) as shown:
+            return train(
+                problem,
+                tol=float(model.tol),
+                max_epochs=float(model.max_epochs),
+                seed=seed_of(model.random_state),
+                state=state,
+                weights=weights,
+                callback=shown,
+                accuracy=accuracy,
+            )
+
+    solution = train_with_callbacks(
+        model,
+        run,
+        callback,
+        lambda weights: model._attributes(weights, examples),
+        X=X,
+        y=y,
+        metadata={} if sample_weight is None else {"sample_weight": sample_weight},
+    )
+    adopt(model, model._attributes(solution.weights, examples), solution.result)
+    warn_unless_converged(solution.result, model.C, model.tol)
+    return problem, solution
 
 
 def adopt(model: Any, attributes: dict[str, Any], result: Result) -> None:

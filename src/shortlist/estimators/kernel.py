@@ -1,23 +1,19 @@
 """The kernel classifier."""
 
-from collections.abc import Callable, Iterable
 from numbers import Real
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
-from sklearn.base import clone
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
-from shortlist.estimators.callbacks import CallbackSupportMixin, train_with_callbacks
-from shortlist.estimators.convergence import warn_unless_converged
+from shortlist.estimators.callbacks import CallbackSupportMixin
 from shortlist.estimators.fitted import (
-    adopt,
     all_or_nothing,
     common_meta,
+    fit_model,
     restore_common,
-    train_estimator,
 )
 from shortlist.estimators.kernel_matrix import (
     KERNELS,
@@ -27,7 +23,7 @@ from shortlist.estimators.kernel_matrix import (
     resolve_gamma,
 )
 from shortlist.estimators.multilabel import is_indicator
-from shortlist.estimators.paths import check_path, copy_fitted, follow_path
+from shortlist.estimators.paths import PathMixin
 from shortlist.estimators.shortlists import ShortlistClassifier
 from shortlist.estimators.training import (
     check_input,
@@ -40,14 +36,14 @@ from shortlist.estimators.training import (
 )
 from shortlist.solvers.memory import available_bytes, training_bytes
 from shortlist.solvers.problem import Problem
-from shortlist.solvers.rows import GramRows, chunks
-from shortlist.solvers.run import Callback
-from shortlist.solvers.train import Solution
+from shortlist.solvers.records.run import Callback
+from shortlist.solvers.storage import GramStorage
+from shortlist.solvers.storage.base import chunks
 
 _MIB = 1 << 20
 
 
-class KernelTopKClassifier(CallbackSupportMixin, ShortlistClassifier):
+class KernelTopKClassifier(PathMixin, CallbackSupportMixin, ShortlistClassifier):
     """Classifier with a kernel, trained for its shortlist of k labels, with a certificate.
 
     Minimises  1/2 |f|^2 + C sum_i w_i L(y_i, f(x_i))  over the functions of the kernel's space,
@@ -176,61 +172,14 @@ class KernelTopKClassifier(CallbackSupportMixin, ShortlistClassifier):
         ``set_callbacks`` (scikit-learn 1.9 and later), are told of every epoch too. Ctrl-C keeps
         the model reached so far.
         """
-        problem, examples = self._problem(X, y, sample_weight)
-        solution = train_with_callbacks(
-            self,
-            lambda told: train_estimator(self, problem, self.C, None, told),
-            callback,
-            lambda weights: self._attributes(weights, examples),
-            X=X,
-            y=y,
-            metadata={} if sample_weight is None else {"sample_weight": sample_weight},
-        )
-        self._adopt(solution, examples)
-        warn_unless_converged(solution.result, self.C, self.tol)
+        fit_model(self, X, y, sample_weight, callback)
         return self
 
-    def fit_path(
-        self,
-        X: ArrayLike,
-        y: ArrayLike,
-        Cs: Iterable[float],
-        sample_weight: ArrayLike | None = None,
-        *,
-        callback: Callable[["KernelTopKClassifier"], object] | None = None,
-    ) -> list["KernelTopKClassifier"]:
-        """Fit for every C in ``Cs``, each from the duals of the one before.
+    def _warm_start(self, problem: Problem) -> tuple[None, None]:
+        return None, None
 
-        The kernel matrix is computed once for all. Values are visited in increasing order and
-        returned in the order given. ``callback`` is called with each model as it is ready. Ctrl-C
-        keeps the models reached so far and returns those only. The estimator itself stays as it is.
-        """
-        wanted = check_path(Cs)
-        checked = clone(self).set_params(C=1.0)  # checks leave their marks there, not here
-        problem, examples = checked._problem(X, y, sample_weight)
-
-        def model_of(C: float, solution: Solution) -> "KernelTopKClassifier":
-            model = clone(self).set_params(C=C)
-            copy_fitted(
-                checked,
-                model,
-                "classes_",
-                "multilabel_",
-                "gamma_",
-                "n_features_in_",
-                "feature_names_in_",
-            )
-            model._adopt(solution, examples)
-            warn_unless_converged(solution.result, C, self.tol)
-            return model
-
-        return follow_path(
-            problem,
-            wanted,
-            lambda step, C, state: train_estimator(self, step, C, state, None),
-            model_of,
-            callback,
-        )
+    def _accuracy_on(self, X_val: None, y_val: None) -> None:
+        return None
 
     def _problem(self, X: Any, y: Any, sample_weight: Any) -> tuple[Problem, Any]:
         """Check what the user gave; returns the problem and the examples to choose support from."""
@@ -263,11 +212,11 @@ class KernelTopKClassifier(CallbackSupportMixin, ShortlistClassifier):
                 f"{diagonal.min():g}"
             )
         bias = float(self.intercept_scaling) if self.fit_intercept else 0.0
-        rows = GramRows(matrix, diagonal, dtype, bias)
+        storage = GramStorage(matrix, diagonal, dtype, bias)
         costs = make_costs(codes, weights, float(self.C))
-        check_scale(rows, costs)
+        check_scale(storage, costs)
         self.classes_, self.multilabel_ = classes, several
-        return Problem(rows, costs, len(classes), loss), examples
+        return Problem(storage, costs, len(classes), loss), examples
 
     def _gamma(self, X: Any, sample_weight: Any) -> float:
         if sample_weight is not None:
@@ -326,9 +275,6 @@ class KernelTopKClassifier(CallbackSupportMixin, ShortlistClassifier):
             "support_vectors_": vectors,
             "intercept_": (bias * sums).astype(coefficients.dtype),
         }
-
-    def _adopt(self, solution: Solution, examples: Any) -> None:
-        adopt(self, self._attributes(solution.weights, examples), solution.result)
 
     def _scores(self, X: ArrayLike) -> NDArray:
         """Scores in chunks of rows, so that the kernel values take a few dozen megabytes."""

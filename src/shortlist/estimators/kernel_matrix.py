@@ -11,7 +11,7 @@ from scipy import sparse
 from sklearn.metrics.pairwise import euclidean_distances, linear_kernel, polynomial_kernel
 from sklearn.utils.extmath import row_norms
 
-from shortlist.solvers.rows import chunks
+from shortlist.solvers.storage.base import chunks
 
 KERNELS = ("linear", "rbf", "poly", "precomputed")
 

@@ -1,26 +1,23 @@
 """The linear classifier."""
 
 import warnings
-from collections.abc import Callable, Iterable
-from typing import Any, Self
+from collections.abc import Callable
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import clone
 from sklearn.utils import check_consistent_length
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
-from shortlist.estimators.callbacks import CallbackSupportMixin, train_with_callbacks
-from shortlist.estimators.convergence import warn_unless_converged
+from shortlist.estimators.callbacks import CallbackSupportMixin
 from shortlist.estimators.fitted import (
-    adopt,
     all_or_nothing,
     common_meta,
+    fit_model,
     restore_common,
-    train_estimator,
 )
 from shortlist.estimators.multilabel import as_indicator, hit_rate, is_indicator
-from shortlist.estimators.paths import check_path, copy_fitted, follow_path
+from shortlist.estimators.paths import PathMixin
 from shortlist.estimators.shortlists import ShortlistClassifier
 from shortlist.estimators.training import (
     check_input,
@@ -29,20 +26,30 @@ from shortlist.estimators.training import (
     encode_targets,
     loss_of,
     make_costs,
-    make_rows,
+    store_examples,
     takes_several_labels,
 )
+from shortlist.losses import Loss
 from shortlist.metrics import topk_accuracy
 from shortlist.metrics._inputs import columns_of_labels
 from shortlist.solvers.duals import may_be_changed
 from shortlist.solvers.memory import check_memory
 from shortlist.solvers.problem import Problem
-from shortlist.solvers.rows import State
-from shortlist.solvers.run import Callback
-from shortlist.solvers.train import Solution
+from shortlist.solvers.records.run import Callback
+from shortlist.solvers.storage import Costs, State
+from shortlist.solvers.strategy.path import state_from_duals
+from shortlist.solvers.strategy.train import Solution
 
 
-class TopKClassifier(CallbackSupportMixin, ShortlistClassifier):
+class _LastFit(NamedTuple):
+    """What a warm start goes on from."""
+
+    solution: Solution
+    loss: Loss
+    costs: Costs
+
+
+class TopKClassifier(PathMixin, CallbackSupportMixin, ShortlistClassifier):
     """Linear classifier trained for its shortlist of k labels, with a certificate.
 
     Minimises  1/2 |W|^2 + C sum_i w_i L(y_i, W'x_i)  to a relative duality gap of at most
@@ -164,65 +171,18 @@ class TopKClassifier(CallbackSupportMixin, ShortlistClassifier):
         ``set_callbacks`` (scikit-learn 1.9 and later), are told of every epoch too. Ctrl-C keeps
         the model reached so far.
         """
-        problem = self._problem(X, y, sample_weight)
-        accuracy = self._accuracy_on(X_val, y_val)
-        state = self._warm_state(problem)
-        solution = train_with_callbacks(
-            self,
-            lambda told: train_estimator(self, problem, self.C, state, told, accuracy),
-            callback,
-            self._attributes,
-            X=X,
-            y=y,
-            metadata={} if sample_weight is None else {"sample_weight": sample_weight},
+        problem, solution = fit_model(
+            self, X, y, sample_weight, callback, validation=(X_val, y_val)
         )
-        self._adopt(solution)
         if self.warm_start:
-            self._state, self._trained_loss = solution.state, problem.loss
-            self._trained_labels = problem.costs.y
-        warn_unless_converged(solution.result, self.C, self.tol)
+            self._last = _LastFit(solution, problem.loss, problem.costs)
         return self
 
-    def fit_path(
-        self,
-        X: ArrayLike,
-        y: ArrayLike,
-        Cs: Iterable[float],
-        sample_weight: ArrayLike | None = None,
-        *,
-        callback: Callable[["TopKClassifier"], object] | None = None,
-    ) -> list["TopKClassifier"]:
-        """Fit for every C in ``Cs``, each from the duals of the one before.
+    def _problem(self, X: Any, y: Any, sample_weight: Any) -> tuple[Problem, None]:
+        """Check everything the user gave and set classes_; shared by fit and fit_path.
 
-        This costs far less than as many fits. The duals stay feasible whatever C, so every
-        solution is certified like a fit of its own.
-        Values are visited in increasing order and returned in the order given, as one fitted
-        classifier per C. ``callback`` is called with each as it is ready and ends the path by
-        returning True; Ctrl-C ends it too. The models reached so far are returned then. The estimator itself stays as it is.
+        The second part of the answer, for kernels, is what predictions need of the examples.
         """
-        wanted = check_path(Cs)
-        checked = clone(self).set_params(C=1.0)  # checks leave their marks there, not here
-        problem = checked._problem(X, y, sample_weight)
-
-        def model_of(C: float, solution: Solution) -> "TopKClassifier":
-            model = clone(self).set_params(C=C)
-            copy_fitted(
-                checked, model, "classes_", "multilabel_", "n_features_in_", "feature_names_in_"
-            )
-            model._adopt(solution)
-            warn_unless_converged(solution.result, C, self.tol)
-            return model
-
-        return follow_path(
-            problem,
-            wanted,
-            lambda step, C, state: train_estimator(self, step, C, state, None),
-            model_of,
-            callback,
-        )
-
-    def _problem(self, X: Any, y: Any, sample_weight: Any) -> Problem:
-        """Check everything the user gave and set classes_; shared by fit and fit_path."""
         check_parameters(self)
         several = is_indicator(y)
         X, y = check_input(self, X, y=y, ensure_min_samples=2, multi_output=several)
@@ -230,25 +190,32 @@ class TopKClassifier(CallbackSupportMixin, ShortlistClassifier):
         classes, codes, weights = encode_targets(X, y, loss, sample_weight, self.class_weight)
         check_memory(X, len(classes), loss.sparse_duals)
         costs = make_costs(codes, weights, float(self.C))
-        rows = make_rows(X, self.intercept_scaling if self.fit_intercept else 0.0)
-        check_scale(rows, costs)
+        storage = store_examples(X, self.intercept_scaling if self.fit_intercept else 0.0)
+        check_scale(storage, costs)
         self.classes_, self.multilabel_ = classes, several
-        return Problem(rows, costs, len(classes), loss)
+        return Problem(storage, costs, len(classes), loss), None
 
-    def _warm_state(self, problem: Problem) -> State | None:
-        state: State | None = getattr(self, "_state", None)
-        if not self.warm_start or state is None:
-            return None
-        if state.duals.shape != (problem.rows.n, problem.n_classes):
-            return None
-        if state.duals.dtype != problem.rows.dtype or self._trained_loss != problem.loss:
-            return None
-        if not np.array_equal(self._trained_labels, problem.costs.y):
-            return None  # the duals belong to other labels and need not be feasible
+    def _warm_start(self, problem: Problem) -> tuple[State | None, NDArray | None]:
+        """Duals, or weights, of the last fit to go on from, where they fit this problem."""
+        last: _LastFit | None = getattr(self, "_last", None)
+        if not self.warm_start or last is None:
+            return None, None
+        state = last.solution.state
+        same_shape = state.duals.shape == (problem.storage.n, problem.n_classes)
+        if not same_shape or state.duals.dtype != problem.storage.dtype:
+            return None, None
+        # The duals of other labels need not be feasible.
+        if last.loss != problem.loss or not np.array_equal(last.costs.y, problem.costs.y):
+            return None, None
+        # They may be mapped from a file, and not for writing.
         if not (may_be_changed(state.duals) and state.starts.flags.writeable):
-            return None  # mapped from a file, and not for writing
-        state.weights = problem.rows.rebuild(state.duals, problem.costs.cost)
-        return state
+            return None, None
+        weights = last.solution.weights
+        same_features = weights.shape == problem.storage.zero_weights(problem.n_classes).shape
+        by_descent = "l-bfgs" in last.solution.result.solver and problem.loss.smooth
+        if same_features and by_descent:
+            return None, weights
+        return state_from_duals(problem, state.duals, state.starts), None
 
     def _accuracy_on(self, X_val: Any, y_val: Any) -> Callable[[NDArray], float] | None:
         if (X_val is None) != (y_val is None):
@@ -278,7 +245,7 @@ class TopKClassifier(CallbackSupportMixin, ShortlistClassifier):
 
         return accuracy
 
-    def _attributes(self, weights: NDArray) -> dict[str, Any]:
+    def _attributes(self, weights: NDArray, examples: None = None) -> dict[str, Any]:
         """What a model with these weights predicts from."""
         bias = self.intercept_scaling if self.fit_intercept else 0.0
         return {
@@ -286,9 +253,6 @@ class TopKClassifier(CallbackSupportMixin, ShortlistClassifier):
             "coef_": np.array(weights[:-1].T, order="C"),
             "intercept_": weights[-1] * weights.dtype.type(bias),
         }
-
-    def _adopt(self, solution: Solution) -> None:
-        adopt(self, self._attributes(solution.weights), solution.result)
 
     def _scores(self, X: ArrayLike) -> NDArray:
         check_is_fitted(self)

@@ -1,20 +1,20 @@
-"""Fits along a range of C, each from the duals of the one before: what the estimators share."""
+"""Fits along a range of C: one solver path, one model for each value."""
 
 import copy
 from collections.abc import Callable, Iterable
-from dataclasses import replace
 from numbers import Real
-from typing import Any, TypeVar
+from typing import Any, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.base import clone
 
-from shortlist.estimators.training import check_scale, make_costs
-from shortlist.solvers.path import carry_over
-from shortlist.solvers.problem import Problem
-from shortlist.solvers.rows import State
-from shortlist.solvers.train import Solution
-
-Model = TypeVar("Model")
+from shortlist.estimators.convergence import warn_unless_converged
+from shortlist.estimators.fitted import adopt
+from shortlist.estimators.progress import with_progress
+from shortlist.estimators.training import check_scale, make_costs, seed_of
+from shortlist.solvers.records.run import Callback
+from shortlist.solvers.strategy.path import Path
 
 
 def check_path(Cs: Any) -> list[float]:
@@ -31,32 +31,57 @@ def check_path(Cs: Any) -> list[float]:
     return [float(C) for C in wanted]
 
 
+class ModelPath:
+    """Models of one estimator on one data set, for values of C as they are asked for.
+
+    The data is checked once. Each model starts from the one before.
+    """
+
+    def __init__(
+        self,
+        estimator: Any,
+        X: ArrayLike,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None,
+        largest_C: float,
+    ) -> None:
+        # Checks leave their marks on a copy, not on the user's estimator.
+        self.checked = clone(estimator).set_params(C=1.0)
+        self.estimator = estimator
+        problem, self.examples = self.checked._problem(X, y, sample_weight)
+        costs = problem.costs
+        check_scale(problem.storage, make_costs(costs.y, costs.cost, largest_C))
+        seed = seed_of(estimator.random_state)
+        self.path = Path(problem, float(estimator.tol), float(estimator.max_epochs), seed)
+
+    def fit(self, C: float, callback: Callback | None = None) -> Any:
+        """The fitted model at C."""
+        title = f"{self.estimator.loss} k={self.estimator.k} C={C:g}"
+        with with_progress(self.estimator.verbose, title, callback) as told:
+            solution = self.path.solve(C, told)
+        model = clone(self.estimator).set_params(C=C)
+        for name, value in vars(self.checked).items():
+            # What the checks learned: classes_, n_features_in_, feature_names_in_ and the like.
+            if name.endswith("_") and not name.startswith("_"):
+                setattr(model, name, copy.copy(value))
+        adopt(model, model._attributes(solution.weights, self.examples), solution.result)
+        warn_unless_converged(solution.result, C, self.estimator.tol)
+        return model
+
+
 def follow_path(
-    problem: Problem,
-    Cs: list[float],
-    train: Callable[[Problem, float, State | None], Solution],
-    model_of: Callable[[float, Solution], Model],
-    callback: Callable[[Model], object] | None,
-) -> list[Model]:
+    path: ModelPath, Cs: list[float], callback: Callable[[Any], object] | None
+) -> list[Any]:
     """One model for every C, trained in increasing order and returned in the order given.
 
-    The costs of ``problem`` are those at C = 1. After an interrupt only the models reached so far
-    are returned.
+    After an interrupt, or when the callback returns True, those reached so far are returned.
     """
-    check_scale(problem.rows, make_costs(problem.costs.y, problem.costs.cost, max(Cs)))
-    models: dict[float, Model] = {}
-    state: State | None = None
-    last = 1.0
+    models: dict[float, Any] = {}
     try:
         for C in sorted(set(Cs)):
-            step = replace(problem, costs=make_costs(problem.costs.y, problem.costs.cost, C))
-            if state is not None:
-                carry_over(step, state, C / last)
-            solution = train(step, C, state)
-            state, last = solution.state, C
-            models[C] = model_of(C, solution)
+            models[C] = path.fit(C)
             stop = callback is not None and callback(models[C]) is True
-            if stop or solution.result.status == "interrupted":
+            if stop or models[C].result_.status == "interrupted":
                 break
     except KeyboardInterrupt:  # between two fits; within one, training ends by itself
         if not models:
@@ -71,8 +96,25 @@ def follow_path(
     return answer
 
 
-def copy_fitted(source: Any, target: Any, *names: str) -> None:
-    """Copies of those of the named attributes that the source has."""
-    for name in names:
-        if hasattr(source, name):
-            setattr(target, name, copy.copy(getattr(source, name)))
+class PathMixin:
+    """``fit_path`` for the classifiers."""
+
+    def fit_path(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        Cs: Iterable[float],
+        sample_weight: ArrayLike | None = None,
+        *,
+        callback: Callable[[Self], object] | None = None,
+    ) -> list[Self]:
+        """Fit for every C in ``Cs``, each from the solution of the one before.
+
+        This costs far less than as many fits, and every solution is certified like a fit of its
+        own. Values are visited in increasing order and returned in the order given, as one fitted
+        classifier per C. ``callback`` is called with each as it is ready and ends the path by
+        returning True; Ctrl-C ends it too. The models reached so far are returned then. The
+        estimator itself stays as it is.
+        """
+        wanted = check_path(Cs)
+        return follow_path(ModelPath(self, X, y, sample_weight, max(wanted)), wanted, callback)

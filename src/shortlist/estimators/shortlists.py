@@ -4,21 +4,17 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import expit, softmax
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from shortlist import losses
 from shortlist.estimators.multilabel import as_indicator, hit_rate, indicator_of
+from shortlist.estimators.training import loss_of
 from shortlist.projections.rows import check_k
 
 
 def _gives_probabilities(estimator: Any) -> bool:
-    loss = losses.get(
-        estimator.loss, k=estimator.k, variant=estimator.variant, smoothing=estimator.smoothing
-    )
-    if not loss.has_probabilities:
+    if not loss_of(estimator).has_probabilities:
         raise AttributeError(
             f"predict_proba is not available for loss={estimator.loss!r} with k={estimator.k}: it "
             "does not estimate probabilities. Use loss='entropy' with k=1 or 'ova_logistic'."
@@ -79,15 +75,9 @@ class ShortlistClassifier(ClassifierMixin, BaseEstimator):
 
         With several right labels: of a label drawn at random from the right ones.
         """
-        scores = self._scores(X)
-        if self.loss == "ova_logistic":
-            shares = expit(scores)
-            totals = shares.sum(axis=1, keepdims=True)
-            # All sigmoids at zero: every class is as unlikely as any other.
-            return np.where(
-                totals > 0, shares / np.where(totals > 0, totals, 1), 1 / scores.shape[1]
-            )
-        return softmax(scores, axis=1)
+        probabilities = loss_of(self).probabilities
+        assert probabilities is not None
+        return probabilities(self._scores(X))
 
     @available_if(_gives_probabilities)
     def predict_log_proba(self, X: ArrayLike) -> NDArray:

@@ -15,7 +15,7 @@ from sklearn.utils.validation import _check_sample_weight, validate_data
 
 from shortlist import losses
 from shortlist.estimators.multilabel import encode_indicator
-from shortlist.solvers.rows import Costs, DenseRows, Rows, SparseRows
+from shortlist.solvers.storage import Costs, Storage, open_storage
 
 
 def check_parameters(estimator: Any) -> None:
@@ -146,17 +146,17 @@ def _class_weights_take_sample_weights() -> bool:
     return "sample_weight" in signature(compute_class_weight).parameters
 
 
-def make_rows(X: Any, bias: float) -> Rows:
-    """Wrap checked input as it is; only a CSR matrix with repeated entries is copied."""
+def store_examples(X: Any, bias: float) -> Storage:
+    """Checked input as it is; only a CSR matrix with repeated entries is copied."""
     if sparse.issparse(X):
         if not X.has_canonical_format:
             X = X.copy()
             X.sum_duplicates()
-        with np.errstate(over="ignore"):  # check_scale looks at the norms
-            return SparseRows(X, bias)
-    view = np.asarray(X).view()
-    view.flags.writeable = False  # kernels compile once for read-only and ordinary input alike
-    return DenseRows(view, bias)
+    else:
+        X = np.asarray(X).view()
+        X.flags.writeable = False  # kernels compile once for read-only and ordinary input alike
+    with np.errstate(over="ignore"):  # check_scale looks at the norms
+        return open_storage(X, bias)
 
 
 def make_costs(codes: NDArray, weights: NDArray, C: float) -> Costs:
@@ -167,14 +167,14 @@ def make_costs(codes: NDArray, weights: NDArray, C: float) -> Costs:
     return Costs(codes, cost)
 
 
-def check_scale(rows: Rows, costs: Costs) -> None:
+def check_scale(storage: Storage, costs: Costs) -> None:
     """Raise ValueError if a step of training would overflow the precision of the data."""
     with np.errstate(over="ignore", invalid="ignore"):
-        largest = max(float(rows.kappa.max()), float((costs.cost * rows.kappa).max()))
-    if not largest < float(np.finfo(rows.dtype).max):
+        largest = max(float(storage.kappa.max()), float((costs.cost * storage.kappa).max()))
+    if not largest < float(np.finfo(storage.dtype).max):
         raise ValueError(
-            f"the squared norm of an example, or C times it, is {largest:.1e}, which {rows.dtype} "
-            "cannot hold; scale the features, lower C or use float64"
+            f"the squared norm of an example, or C times it, is {largest:.1e}, which "
+            f"{storage.dtype} cannot hold; scale the features, lower C or use float64"
         )
 
 

@@ -1,6 +1,7 @@
 """The public face of a loss: checked, batched calls of its kernels, and what is known about it."""
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -46,6 +47,18 @@ class Loss:
     If ``multilabel``, an example has a set of right labels instead, and y is an indicator of the
     shape of the scores: 1 for the right labels, 0 for the others.
     Obtain one from :func:`shortlist.losses.get`.
+
+    The rest of the library asks a loss for its traits, never for its name:
+
+    ``convex``, ``smooth``   ``smooth``: differentiable with a Lipschitz gradient.
+    ``sparse_duals``         Most entries of the duals are exactly zero at a solution.
+    ``fewest_classes``       How many classes a restriction of the loss needs at least, the label
+                             (or all right labels) counted as one. Asked of sparse duals only.
+    ``probabilities``        Turns scores (n, m) into class probabilities; None: it has none.
+    ``smoother``             Makes, for gamma > 0, a smooth loss that tends to this one as gamma
+                             does to 0 and whose duals are feasible for this one; None: not needed.
+    ``start_from``           Makes the convex loss whose solution a loss that is not convex starts
+                             from.
     """
 
     name: str
@@ -55,21 +68,22 @@ class Loss:
     spec: Any
     convex: bool
     smooth: bool
-    has_probabilities: bool = False
     multilabel: bool = False
+    sparse_duals: bool = False
+    fewest_classes: int = 1
+    probabilities: Callable[[NDArray], NDArray] | None = field(default=None, compare=False)
+    smoother: Callable[[float], "Loss"] | None = field(default=None, compare=False)
+    start_from: Callable[[], "Loss"] | None = field(default=None, compare=False)
 
     @property
-    def sparse_duals(self) -> bool:
-        """Whether most entries of the duals are exactly zero at a solution."""
-        return self.name.endswith("hinge")
+    def has_probabilities(self) -> bool:
+        """Whether scores can be turned into class probabilities."""
+        return self.probabilities is not None
 
     @property
-    def fewest_classes(self) -> int:
-        """How many classes a restriction of the loss needs at least, counting the label (or all
-        right labels) as one."""
-        if self.variant == "beta" and self.smooth:
-            return 2
-        return 1 if self.variant is None else self.k + 1
+    def dual_loss(self) -> "Loss":
+        """The convex loss whose duals are kept: this one, or the one it starts from."""
+        return self if self.start_from is None else self.start_from()
 
     def value(self, scores: ArrayLike, y: ArrayLike) -> Any:
         """L(y, scores)."""
@@ -82,6 +96,14 @@ class Loss:
     def value_and_gradient(self, scores: ArrayLike, y: ArrayLike) -> tuple[Any, NDArray]:
         """Both at the price of one."""
         return self._value_gradient(scores, y)
+
+    def row_gradients(self, scores: NDArray, labels: NDArray) -> NDArray:
+        """Gradients for rows of scores in double; labels as kernels take them, unchecked."""
+        f = kernel_array(scores, np.float64)
+        v = np.empty_like(f)
+        y = kernel_array(labels, np.int64)
+        _value_gradient_rows(self.spec, f, y, np.empty(f.shape[0]), v)
+        return v
 
     def conjugate(self, v: ArrayLike, y: ArrayLike) -> Any:
         """L*(y, v) = sup over f of <f, v> - L(y, f); infinity outside its domain.

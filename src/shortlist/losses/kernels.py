@@ -1,4 +1,4 @@
-"""What a loss is to the rest of the library: four kernels on one example.
+"""What a loss is to the rest of the library: kernels on one example.
 
 A family of losses is a NamedTuple type that holds its parameters, registered with its kernels:
 
@@ -10,6 +10,14 @@ A family of losses is a NamedTuple type that holds its parameters, registered wi
 f, q, v have m entries; ``work`` is scratch of shape (2, m) in their precision; ``start`` holds two
 floats, kept per example between visits and filled with zeros before the first.
 
+Two more kernels are optional. They only save time:
+
+    ascend(loss, s, y, cost, kappa, start, stands_for, v, delta, work) -> share of the gap
+        one visit of SDCA; :func:`ascend` below says what it does and how it is done without
+    lanes(loss, scores, y, cost, scratch) -> sum of cost L
+        values and gradients of many examples at once, scores (m, B) with an example a column;
+        scores are replaced by cost times the gradients. ``scratch`` has shape (8, B)
+
 The functions of these names below pick the family's kernel by the type of ``loss`` while the
 caller compiles, so that a solver is written once and compiled only for the losses in use.
 """
@@ -17,7 +25,9 @@ caller compiles, so that a solver is written once and compiled only for the loss
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from shortlist._jit import overloaded
+import numpy as np
+
+from shortlist._jit import njit, overloaded
 
 
 class Kernels(NamedTuple):
@@ -25,6 +35,8 @@ class Kernels(NamedTuple):
     conjugate: Callable | None = None
     violation: Callable | None = None
     dual_step: Callable | None = None
+    ascend: Callable | None = None
+    lanes: Callable | None = None
 
 
 _FAMILIES: dict[type, Kernels] = {}
@@ -33,6 +45,11 @@ _FAMILIES: dict[type, Kernels] = {}
 def register(family: type, kernels: Kernels) -> None:
     """Give a NamedTuple type its kernels."""
     _FAMILIES[family] = kernels
+
+
+def kernels_of(family: type) -> Kernels:
+    """The kernels a NamedTuple type was registered with."""
+    return _FAMILIES[family]
 
 
 def _kernels(loss: Any) -> Kernels:
@@ -57,3 +74,50 @@ def violation(loss, v, y):
 @overloaded
 def dual_step(loss, q, y, eta, start, v, work):
     return _kernels(loss).dual_step
+
+
+@overloaded
+def lanes(loss, scores, y, cost, scratch):
+    return _kernels(loss).lanes
+
+
+@njit
+def gap_share(loss, s, y, cost, v, g, work):
+    """C_i [L(s) + L*(v) - <s, v>], the example's share of the duality gap; g is scratch."""
+    share = value_gradient(loss, s, y, g, work) + conjugate(loss, v, y)
+    for j in range(s.shape[0]):
+        share -= np.float64(s[j]) * np.float64(v[j])
+    return max(cost * share, 0.0)
+
+
+@njit
+def ascend_exactly(loss, s, y, cost, kappa, start, stands_for, v, delta, work):
+    """Visit one example by its dual step.
+
+    With eta = C_i kappa_i, set v to the minimiser of  L*(v) - <s + eta v_old, v> + eta/2 |v|^2
+    and delta to C_i (v_old - v). Destroys s. Returns the example's share of the duality gap
+    before the visit times ``stands_for``: of a sample of visits, each stands for so many. 0: it
+    is not measured.
+    """
+    share = 0.0
+    if stands_for > 0:
+        share = gap_share(loss, s, y, cost, v, delta, work) * stands_for
+    eta = s.dtype.type(cost * kappa)
+    for j in range(s.shape[0]):
+        s[j] += eta * v[j]
+        delta[j] = v[j]
+    dual_step(loss, s, y, cost * kappa, start, v, work)
+    c = s.dtype.type(cost)
+    for j in range(s.shape[0]):
+        delta[j] = c * (delta[j] - v[j])
+    return share
+
+
+@overloaded
+def ascend(loss, s, y, cost, kappa, start, stands_for, v, delta, work):
+    """Visit one example: change v so that the dual objective does not fall.
+
+    As :func:`ascend_exactly`, but a family may take a cheaper step than the exact one, as long
+    as v stays in the domain and the objective of the exact step does not rise.
+    """
+    return _kernels(loss).ascend or ascend_exactly

@@ -18,7 +18,7 @@ import numpy as np
 
 from shortlist._jit import njit
 from shortlist.losses.kernels import Kernels, register
-from shortlist.special import V, exp, log
+from shortlist.special import V, exp, log, log1p_positive
 
 
 class OVAHinge(NamedTuple):
@@ -85,14 +85,6 @@ def _box_violation(loss, v, y):
     return worst
 
 
-@njit(inline=True)
-def _log1p(e, one):
-    # log(1 + e) for e >= 0, also where 1 + e rounds to 1. A kernel of its own: in a sweep that
-    # may reorder its sums, the correction would be simplified away.
-    u = one + e
-    return log(u) + (e - (u - one)) / u
-
-
 @njit(sums=True)
 def _logistic_pass(f, v):
     """v_j = sigmoid(f_j); returns the sum of log(1 + exp f_j)."""
@@ -103,7 +95,7 @@ def _logistic_pass(f, v):
         e = exp(-abs(f[j]))
         big = one / (one + e)
         v[j] = big if f[j] >= zero else e * big
-        total += max(f[j], zero) + _log1p(e, one)
+        total += max(f[j], zero) + log1p_positive(e, one)
     return np.float64(total)
 
 

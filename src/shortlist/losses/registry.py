@@ -7,6 +7,11 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import expit, softmax
 
 from shortlist.losses.base import Loss
 from shortlist.losses.entropy import Softmax, TopKEntropy
@@ -37,20 +42,35 @@ class Entry:
     make_multilabel: Callable[[int, str, float], Loss] | None = None
 
 
-def _hinge(k: int, variant: str, smoothing: float) -> Loss:
-    spec = AlphaHinge(k, smoothing) if variant == "alpha" and k > 1 else BetaHinge(k, smoothing)
-    name = "smooth_hinge" if smoothing > 0 else "hinge"
-    return Loss(name, k, variant, smoothing, spec, convex=True, smooth=smoothing > 0)
+def _hinge(k: int, variant: str, smoothing: float, multilabel: bool = False) -> Loss:
+    alpha = variant == "alpha" and k > 1
+    family: Callable[[int, float], Any]
+    if multilabel:
+        family = MultilabelAlphaHinge if alpha else MultilabelBetaHinge
+    else:
+        family = AlphaHinge if alpha else BetaHinge
+    smooth = smoothing > 0
+    return Loss(
+        "smooth_hinge" if smooth else "hinge",
+        k,
+        variant,
+        smoothing,
+        family(k, smoothing),
+        convex=True,
+        smooth=smooth,
+        multilabel=multilabel,
+        sparse_duals=True,
+        # The smooth beta hinge is defined on any wrong label; the others need k of them.
+        fewest_classes=2 if smooth and variant == "beta" else k + 1,
+        smoother=None if smooth else lambda gamma: _hinge(k, variant, gamma, multilabel),
+    )
 
 
 def _entropy(k: int, variant: str, smoothing: float) -> Loss:
     spec = Softmax() if k == 1 else TopKEntropy(k, kind_of(k, variant))
-    return Loss("entropy", k, variant, 0.0, spec, True, True, has_probabilities=k == 1)
-
-
-def _multilabel_hinge(k: int, variant: str, smoothing: float) -> Loss:
-    family = MultilabelAlphaHinge if variant == "alpha" and k > 1 else MultilabelBetaHinge
-    return replace(_hinge(k, variant, smoothing), spec=family(k, smoothing), multilabel=True)
+    return Loss(
+        "entropy", k, variant, 0.0, spec, True, True, probabilities=_softmax if k == 1 else None
+    )
 
 
 def _multilabel_entropy(k: int, variant: str, smoothing: float) -> Loss:
@@ -64,19 +84,49 @@ def _multilabel_entropy(k: int, variant: str, smoothing: float) -> Loss:
 
 def _truncated(k: int, variant: str, smoothing: float) -> Loss:
     if k == 1:
-        return Loss(
-            "truncated_entropy", 1, None, 0.0, Softmax(), True, True, has_probabilities=True
-        )
-    return Loss("truncated_entropy", k, None, 0.0, TruncatedEntropy(k), convex=False, smooth=False)
+        return replace(_entropy(1, variant, 0.0), name="truncated_entropy", variant=None)
+    return Loss(
+        "truncated_entropy",
+        k,
+        None,
+        0.0,
+        TruncatedEntropy(k),
+        convex=False,
+        smooth=False,
+        start_from=lambda: _entropy(1, variant, 0.0),
+    )
 
 
 def _ova_hinge(k: int, variant: str, smoothing: float) -> Loss:
-    name = "ova_smooth_hinge" if smoothing > 0 else "ova_hinge"
-    return Loss(name, 1, None, smoothing, OVAHinge(smoothing), True, smooth=smoothing > 0)
+    smooth = smoothing > 0
+    return Loss(
+        "ova_smooth_hinge" if smooth else "ova_hinge",
+        1,
+        None,
+        smoothing,
+        OVAHinge(smoothing),
+        convex=True,
+        smooth=smooth,
+        sparse_duals=True,
+        smoother=None if smooth else lambda gamma: _ova_hinge(k, variant, gamma),
+    )
 
 
 def _ova_logistic(k: int, variant: str, smoothing: float) -> Loss:
-    return Loss("ova_logistic", 1, None, 0.0, OVALogistic(), True, True, has_probabilities=True)
+    return Loss(
+        "ova_logistic", 1, None, 0.0, OVALogistic(), True, True, probabilities=_normalised_sigmoids
+    )
+
+
+def _softmax(scores: NDArray) -> NDArray:
+    return softmax(scores, axis=1)
+
+
+def _normalised_sigmoids(scores: NDArray) -> NDArray:
+    shares = expit(scores)
+    totals = shares.sum(axis=1, keepdims=True)
+    # All sigmoids at zero: every class is as unlikely as any other.
+    return np.where(totals > 0, shares / np.where(totals > 0, totals, 1), 1 / scores.shape[1])
 
 
 _OPEN = "no at k = 1 (Prop. 3), open for k > 1"
@@ -94,7 +144,7 @@ _TABLE = [
         make=lambda k, variant, smoothing: _hinge(k, variant, 0.0),
         uses=("k", "variant"),
         several="yes",
-        make_multilabel=lambda k, variant, smoothing: _multilabel_hinge(k, variant, 0.0),
+        make_multilabel=lambda k, variant, smoothing: _hinge(k, variant, 0.0, True),
     ),
     Entry(
         "smooth_hinge",
@@ -108,7 +158,7 @@ _TABLE = [
         make=_hinge,
         uses=("k", "variant", "smoothing"),
         several="yes",
-        make_multilabel=_multilabel_hinge,
+        make_multilabel=lambda k, variant, smoothing: _hinge(k, variant, smoothing, True),
     ),
     Entry(
         "entropy",

@@ -5,6 +5,7 @@ compute and draw at once. Matplotlib is imported only when something is drawn.
 """
 
 from shortlist.plots._circle import CirclePredictionsDisplay
+from shortlist.plots._conformal import ConformalDisplay
 from shortlist.plots._loss import LossDisplay
 from shortlist.plots._style import PALETTE
 from shortlist.plots._topk_curve import TopKCurveDisplay
@@ -13,6 +14,7 @@ from shortlist.plots._training import ConvergenceCurve, ConvergenceDisplay
 __all__ = [
     "PALETTE",
     "CirclePredictionsDisplay",
+    "ConformalDisplay",
     "ConvergenceCurve",
     "ConvergenceDisplay",
     "LossDisplay",

@@ -1,6 +1,17 @@
-"""Solvers with duality-gap certificates, over any loss of ``shortlist.losses``."""
+"""Solvers with duality-gap certificates, over any loss of ``shortlist.losses``.
 
-from shortlist.solvers.result import Evaluation, Result
-from shortlist.solvers.run import Progress, StopTraining
+Rooms, each building on those before it:
+
+``storage``   how examples are stored: dense, CSR, by inner products; one interface
+``kernels``   compiled loops over examples: visits, support visits, gradients
+``records``   what a run measured: evaluations, certificates, results
+``strategy``  ascent (SDCA), descent (L-BFGS), which of them when, the path over C
+
+Beside them: ``problem`` puts examples, costs and a loss together, ``duals`` stores dual variables,
+``memory`` asks whether it all fits, ``threads`` shares the work.
+"""
+
+from shortlist.solvers.records.result import Evaluation, Result
+from shortlist.solvers.records.run import Progress, StopTraining
 
 __all__ = ["Evaluation", "Progress", "Result", "StopTraining"]

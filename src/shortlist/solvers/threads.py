@@ -1,39 +1,114 @@
-"""How many threads matrix products and sums over examples may use."""
+"""Threads for training: our own, each with BLAS on one thread.
+
+BLAS threads meet at every product. On small products that costs more than it gains, and on a busy
+machine a hundred times more. Threads of our own meet once for each block of examples, and a thread
+that waits gives its core away.
+"""
 
 import os
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from functools import cache
 from threading import Lock
 from typing import Any
 
-# Below this many operations a product is done before its threads have met, and when other
-# processes are busy their waiting for each other can cost a hundred times the work.
-WORTH_THREADS = 1e8
+import numba
+
+# More threads would wait for memory.
+MOST_THREADS = 16
+# Multiplications that are worth another thread: some tens of microseconds of work.
+WORTH_A_THREAD = 1e6
+
+
+class Crew:
+    """So many threads, the calling one included; a context manager."""
+
+    def __init__(self, size: int = 1) -> None:
+        self.size = size
+        self._pool: ThreadPoolExecutor | None = None
+
+    def __enter__(self) -> "Crew":
+        if self.size > 1:
+            self._pool = ThreadPoolExecutor(self.size - 1, "shortlist")
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._pool is not None:
+            self._pool.shutdown()
+            self._pool = None
+
+    def run(self, work: Callable[..., Any], arguments: list[tuple]) -> list[Any]:
+        """``work(*a)`` for all arguments, the first in this thread; results in that order."""
+        if self._pool is None or len(arguments) == 1:
+            return [work(*a) for a in arguments]
+        others = [self._pool.submit(work, *a) for a in arguments[1:]]
+        first = work(*arguments[0])
+        return [first, *(other.result() for other in others)]
+
+    def assisted(self, lead: Callable[[], Any], assistants: Sequence[Callable[[], Any]]) -> Any:
+        """``lead()`` while the assistants run in the other threads."""
+        if not assistants:
+            return lead()
+        assert self._pool is not None
+        others = [self._pool.submit(assistant) for assistant in assistants]
+        found = lead()
+        for other in others:
+            other.result()
+        return found
+
+
+def crew_for(multiplications: float) -> Crew:
+    """A crew for work that comes in pieces of so many multiplications."""
+    if numba.config.DISABLE_JIT:
+        return Crew(1)
+    return Crew(max(1, min(threads_allowed(), int(multiplications / WORTH_A_THREAD))))
+
+
+def threads_allowed() -> int:
+    """The cores this process may use, or fewer if the user or a pool of workers says so."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    most = min(MOST_THREADS, cores or 1)
+    for name in ("OMP_NUM_THREADS", "NUMBA_NUM_THREADS"):
+        limit = os.environ.get(name, "")
+        if limit.isdigit() and int(limit) > 0:
+            most = min(most, int(limit))
+    return max(1, min(most, _blas_limit()))
 
 
 @cache
 def _controller() -> Any:
     from threadpoolctl import ThreadpoolController
 
-    return ThreadpoolController()
+    return ThreadpoolController().select(user_api="blas")
 
 
-class _OneThread:
+def _blas_limit() -> int:
+    """What threadpoolctl, joblib or the user allow BLAS, unless it was us who said one thread."""
+    if _ONE_THREAD.limit_before is not None:
+        return _ONE_THREAD.limit_before
+    found = [library["num_threads"] for library in _controller().info()]
+    return max(found, default=MOST_THREADS)
+
+
+class _OneBlasThread:
     """BLAS on one thread while anybody is inside.
 
     The limit is the process's. Trainings in several threads enter and leave in any order: the
-    first sets it and the last one lifts it, lest somebody restores what another has set.
+    first sets it and the last one lifts it.
     """
 
     def __init__(self) -> None:
         self._lock = Lock()
         self._inside = 0
         self._limiter: Any = None
+        self.limit_before: int | None = None
 
     def __enter__(self) -> None:
         with self._lock:
             if self._inside == 0:
-                self._limiter = _controller().limit(limits=1, user_api="blas")
+                self.limit_before = _blas_limit()
+                self._limiter = _controller().limit(limits=1)
             self._inside += 1
 
     def __exit__(self, *_: object) -> None:
@@ -41,18 +116,14 @@ class _OneThread:
             self._inside -= 1
             if self._inside == 0:
                 self._limiter.restore_original_limits()
+                self.limit_before = None
 
 
-_ONE_THREAD = _OneThread()
+_ONE_THREAD = _OneBlasThread()
 
 
-def threads_for(operations: float) -> AbstractContextManager[Any]:
-    """A context in which BLAS uses one thread if each of its products is small."""
-    return nullcontext() if operations >= WORTH_THREADS else _ONE_THREAD
-
-
-def threads_allowed(most: int) -> int:
-    """Threads for our own kernels: at most ``most``, and what the user or a worker pool allows."""
-    allowed = os.environ.get("OMP_NUM_THREADS", "")
-    limit = int(allowed) if allowed.isdigit() and int(allowed) > 0 else most
-    return max(1, min(most, limit, os.cpu_count() or 1))
+@contextmanager
+def one_blas_thread() -> Iterator[None]:
+    """BLAS on one thread, in this process, inside the context."""
+    with _ONE_THREAD:
+        yield

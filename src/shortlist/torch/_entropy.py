@@ -27,7 +27,8 @@ def _split(scores: Tensor, target: Tensor, k: int, label_in_rest: bool) -> _Spli
     top, index = largest(u, k - 1)
     if label_in_rest:
         u.scatter_(1, label, 0.0)
-    u.scatter_(1, index, -math.inf)
+    # Minus infinity takes the top out of the rest, but NaN stays NaN: it must not be forgiven.
+    u.scatter_(1, index, top - math.inf)
     # A softmax in place: fresh memory for a batch of scores costs more than the arithmetic.
     peak = u.amax(1, keepdim=True)
     share = u.sub_(peak).exp_()
@@ -101,7 +102,7 @@ class TopKEntropy:
         label = target.unsqueeze(1)
         tiny = torch.finfo(gradient.dtype).tiny
         if self.variant == "beta":
-            x = gradient.scatter_add(1, label, torch.ones_like(gradient[:, :1]))
+            x = _with_label(gradient, label)
             others = x.scatter(1, label, 0.0)
             free = torch.where(_below(others, x.new_tensor(1 / self.k)), x, 0.0)
             return _softmax_curvature(free, direction, tiny)
@@ -129,8 +130,13 @@ class TruncatedTopKEntropy:
 
     def curvature(self, gradient: Tensor, target: Tensor, direction: Tensor) -> Tensor:
         label = target.unsqueeze(1)
-        share = gradient.scatter_add(1, label, torch.ones_like(gradient[:, :1]))
+        share = _with_label(gradient, label)
         return _softmax_curvature(share, direction, torch.finfo(share.dtype).tiny)
+
+
+def _with_label(gradient: Tensor, label: Tensor) -> Tensor:
+    """Undo the -1 at the label: the probabilities that a softmax's gradient was made of."""
+    return gradient.scatter(1, label, gradient.gather(1, label) + 1)
 
 
 def _below(x: Tensor, cap: Tensor) -> Tensor:

@@ -18,7 +18,7 @@ from ._projection import (
     project_alpha,
     project_beta,
 )
-from ._row_loss import Evaluated, spread
+from ._row_loss import Evaluated, has_values, spread
 from ._selection import largest, wrong_scores
 
 
@@ -60,7 +60,7 @@ class SmoothTopKHinge:
 
     def evaluate(self, scores: Tensor, target: Tensor) -> Evaluated:
         alpha = self.variant == "alpha"
-        if torch.compiler.is_compiling() or scores.is_meta:
+        if not has_values(scores):
             return Evaluated(*_smooth_hinge_op(scores, target, self.k, self.gamma, alpha))
         return _smooth_hinge(scores, target, self.k, self.gamma, alpha)
 
@@ -200,7 +200,12 @@ def _whole(found: _Solved, n_classes: int) -> _Solved:
     return found._replace(x=spread(found.x.t(), found.columns, n_classes), columns=None)
 
 
-@torch.library.custom_op("shortlist::smooth_topk_hinge", mutates_args=())
+# It asks which rows are left to solve and waits for the answer, which a CUDA graph cannot do.
+# Older versions of torch have no word for this.
+_tags = {"tags": torch.Tag.cudagraph_unsafe} if hasattr(torch.Tag, "cudagraph_unsafe") else {}
+
+
+@torch.library.custom_op("shortlist::smooth_topk_hinge", mutates_args=(), **_tags)
 def _smooth_hinge_op(
     scores: Tensor, target: Tensor, k: int, gamma: float, alpha: bool
 ) -> tuple[Tensor, Tensor]:

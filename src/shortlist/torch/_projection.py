@@ -21,6 +21,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from ._row_loss import has_values
+
 # Newton steps guarded by bisection end after a handful of passes; the bound is for NaN scores.
 _MAX_PASSES = 100
 
@@ -118,8 +120,8 @@ def _equality(top: Tensor, entries: Tensor | None, k: int, cap: float) -> Tensor
     else:
         # Entries below -cap are zero and entries above cap are capped, however far they are.
         clipped = top.clamp(-2 * cap, cap)
-        sums = clipped.cumsum(0)
-        table = _tables(k, width, top.dtype, top.device)
+        sums = running_sums(clipped)
+        table = _tables(k, width, top)
         before = (sums[:k] - clipped[:k]).add_(table.free, alpha=cap)
         gaps = sums - before.unsqueeze(1)
         root = gaps.mul_(table.per_gap).amax(1).amin(0)
@@ -138,15 +140,33 @@ def _cone_sorted(a: Tensor, k: int) -> tuple[Tensor, Tensor]:
     (n S_r - k S_n) / ((k - n)^2 + n (r - n)), and then cap = min over n < k of
     (sum of relu(a_j - tau) beyond the n largest) / (k - n).
     """
-    sums = a.cumsum(0)
-    table = _tables(k, a.shape[0], a.dtype, a.device)
+    sums = running_sums(a)
+    table = _tables(k, a.shape[0], a)
     before = sums[:k] - a[:k]
     gaps = table.capped * sums - (k * before).unsqueeze(1)
     tau = torch.addcmul(table.forbidden, gaps, table.per_cone).amax(1).amin(0)
     positive = (a - tau).clamp_(min=0)
-    sums = positive.cumsum(0)
+    sums = running_sums(positive)
     beyond = sums[-1] - (sums[:k] - positive[:k])
     return tau, beyond.div_(table.free).amin(0)
+
+
+def running_sums(rows: Tensor) -> Tensor:
+    """Return the sums of the first 1, 2, ... rows, the same in every run.
+
+    ``torch.cumsum`` is fast on the CPU. On CUDA it is not deterministic, and refuses to run under
+    ``torch.use_deterministic_algorithms``.
+    """
+    return rows.cumsum(0) if rows.device.type == "cpu" else sums_by_doubling(rows)
+
+
+def sums_by_doubling(rows: Tensor) -> Tensor:
+    """Return what :func:`running_sums` does, in log2(number of rows) additions."""
+    reach = 1
+    while reach < rows.shape[0]:
+        rows = torch.cat([rows[:reach], rows[reach:] + rows[:-reach]])
+        reach *= 2
+    return rows
 
 
 class _Tables(NamedTuple):
@@ -159,8 +179,13 @@ class _Tables(NamedTuple):
     forbidden: Tensor  # minus infinity where r <= n, or 0
 
 
-@lru_cache(maxsize=64)
-def _tables(k: int, width: int, dtype: torch.dtype, device: torch.device) -> _Tables:
+def _tables(k: int, width: int, like: Tensor) -> _Tables:
+    # Tensors without values, from a tracer, must not be kept for calls that have values.
+    make = _kept_tables if has_values(like) else _make_tables
+    return make(k, width, like.dtype, like.device)
+
+
+def _make_tables(k: int, width: int, dtype: torch.dtype, device: torch.device) -> _Tables:
     capped = torch.arange(k, dtype=dtype, device=device).view(k, 1, 1)
     gap = torch.arange(1, width + 1, dtype=dtype, device=device).view(1, width, 1) - capped
     allowed = gap > 0
@@ -172,6 +197,9 @@ def _tables(k: int, width: int, dtype: torch.dtype, device: torch.device) -> _Ta
         torch.where(allowed, 1 / (free * free + capped * gap), 0),
         torch.where(allowed, torch.zeros_like(gap), -torch.inf),
     )
+
+
+_kept_tables = lru_cache(maxsize=64)(_make_tables)
 
 
 def _equality_newton(entries: Tensor, top: Tensor, low: Tensor, k: int, cap: float) -> Tensor:

@@ -10,10 +10,12 @@ classes of a row have a share in ``v``, only those entries are stored between th
 
 from __future__ import annotations
 
+import math
 from typing import Any, NamedTuple, Protocol
 
 import torch
 from torch import Tensor
+from torch._subclasses import FakeTensor
 
 # torch.func offers no public way to ask this; without an answer, assume that it may be at work.
 _transforms_active = getattr(torch._C, "_are_functorch_transforms_active", lambda: True)
@@ -63,20 +65,41 @@ def row_losses(scores: Tensor, target: Tensor, ignored: Tensor | None, loss: Row
     return value
 
 
+def has_values(tensor: Tensor) -> bool:
+    """Tell whether there are numbers to compute with, or only a shape and a type."""
+    return not (torch.compiler.is_compiling() or tensor.is_meta or isinstance(tensor, FakeTensor))
+
+
 def values_are_free(tensor: Tensor) -> bool:
     """Tell whether Python may look at the values: nothing to wait for, to trace or to unwrap."""
-    return (
-        tensor.device.type == "cpu"
-        and not torch.compiler.is_compiling()
-        and not _transforms_active()
-    )
+    return tensor.device.type == "cpu" and has_values(tensor) and not _transforms_active()
 
 
-def spread(entries: Tensor, columns: Tensor | None, n_classes: int) -> Tensor:
-    """Return rows of ``n_classes`` entries with ``entries`` at ``columns`` and zeros elsewhere."""
+def spread(
+    entries: Tensor, columns: Tensor | None, n_classes: int, elsewhere: Tensor | None = None
+) -> Tensor:
+    """Return rows of ``n_classes`` entries with ``entries`` at ``columns``.
+
+    The others are zero, or those of ``elsewhere`` (n, 1).
+    """
     if columns is None:
         return entries
-    return entries.new_zeros(len(entries), n_classes).scatter_(1, columns, entries)
+    if elsewhere is None:
+        rows = entries.new_zeros(entries.shape[0], n_classes)
+    else:
+        rows = elsewhere.repeat(1, n_classes)
+    return rows.scatter_(1, columns, entries)
+
+
+def _lost(value: Tensor) -> Tensor | None:
+    """Return NaN for rows whose loss is NaN and zero for others, shape (n, 1); None: all zero.
+
+    A NaN score must show in the whole gradient of its row, as in cross_entropy's. A loss shows it
+    in the value at least: its gradient may come from comparisons, or hold a few entries only.
+    """
+    if values_are_free(value) and not math.isnan(float(value.detach().sum())):
+        return None
+    return torch.where(value.isnan(), value, 0).unsqueeze(1)
 
 
 def _evaluate(scores: Tensor, target: Tensor, ignored: Tensor | None, loss: RowLoss) -> Evaluated:
@@ -105,9 +128,9 @@ def _save(
 ) -> None:
     scores, target, ignored, ctx.loss = inputs
     ctx.n_classes = scores.shape[1]
-    _, entries = output
-    ctx.save_for_backward(entries, target, ignored, columns)
-    ctx.save_for_forward(entries, target, ignored, columns)
+    value, entries = output
+    ctx.save_for_backward(value, entries, target, ignored, columns)
+    ctx.save_for_forward(value, entries, target, ignored, columns)
     # Without this, autograd would hand the backward pass zeros for the unused gradient output, and
     # the curvature would be computed for nothing at every step.
     ctx.set_materialize_grads(False)
@@ -116,10 +139,14 @@ def _save(
 def _backward(
     ctx: Any, grad_value: Tensor | None, grad_entries: Tensor | None
 ) -> tuple[Tensor | None, None, None, None]:
-    entries, _, _, columns = ctx.saved_tensors
+    value, entries, _, _, columns = ctx.saved_tensors
     total = None
     if grad_value is not None:
-        total = spread(grad_value.unsqueeze(1) * entries, columns, ctx.n_classes)
+        lost = _lost(value)
+        factor = grad_value.unsqueeze(1)
+        if lost is not None:
+            factor = factor + lost
+        total = spread(factor * entries, columns, ctx.n_classes, lost)
     if grad_entries is not None:
         # The Hessian is symmetric: its transpose times a vector is the curvature itself.
         bend = _curvature(ctx, spread(grad_entries, columns, ctx.n_classes))
@@ -128,11 +155,13 @@ def _backward(
 
 
 def _jvp(ctx: Any, tangent: Tensor, *_: None) -> tuple[Tensor, Tensor]:
-    entries, _, _, columns = ctx.saved_tensors
+    value, entries, _, _, columns = ctx.saved_tensors
     bend = _curvature(ctx, tangent)
     if columns is not None:
         tangent, bend = tangent.gather(1, columns), bend.gather(1, columns)
-    return (entries * tangent).sum(1), bend
+    change = (entries * tangent).sum(1)
+    lost = _lost(value)
+    return change if lost is None else change + lost.squeeze(1), bend
 
 
 def _transformed_jvp(ctx: Any, *tangents: Any) -> tuple[Tensor, Tensor]:
@@ -153,12 +182,14 @@ def _forward_mode_levels() -> int:
 
 
 def _curvature(ctx: Any, direction: Tensor) -> Tensor:
-    entries, target, ignored, columns = ctx.saved_tensors
+    value, entries, target, ignored, columns = ctx.saved_tensors
     gradient = spread(entries, columns, ctx.n_classes)
-    if ignored is None:
-        return ctx.loss.curvature(gradient, target, direction)
-    bend = ctx.loss.curvature(gradient, target.masked_fill(ignored, 0), direction)
-    return bend.masked_fill(ignored.unsqueeze(1), 0)
+    labels = target if ignored is None else target.masked_fill(ignored, 0)
+    bend = ctx.loss.curvature(gradient, labels, direction)
+    if ignored is not None:
+        bend = bend.masked_fill(ignored.unsqueeze(1), 0)
+    lost = _lost(value)
+    return bend if lost is None else bend + lost
 
 
 class _EagerRowLoss(torch.autograd.Function):

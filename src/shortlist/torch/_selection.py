@@ -77,6 +77,6 @@ def _largest_folded(rows: Tensor, count: int) -> tuple[Tensor, Tensor]:
     columns = (blocks.unsqueeze(2) + members).flatten(1)
     if n_folded < n_columns:
         unfolded = torch.arange(n_folded, n_columns, device=rows.device)
-        columns = torch.cat([columns, unfolded.expand(len(rows), -1)], dim=1)
+        columns = torch.cat([columns, unfolded.expand(rows.shape[0], -1)], dim=1)
     values, chosen = rows.gather(1, columns).topk(count, dim=1)
     return values, columns.gather(1, chosen)

@@ -61,7 +61,7 @@ def from_linear(
     import numpy as np
 
     from shortlist.estimators import TopKClassifier
-    from shortlist.solvers.result import Result
+    from shortlist.solvers import Result
 
     if not isinstance(linear, nn.Linear):
         raise TypeError(f"linear must be a torch.nn.Linear, got {type(linear).__name__}")

@@ -166,9 +166,13 @@ def _reduced(
     else:
         result = _reduce(loss, scores, target, weight, ignore_index, reduction)
     # cross_entropy answers in the input's dtype, but in float32 under autocast.
-    if result.dtype != input.dtype and not torch.is_autocast_enabled(input.device.type):
+    if result.dtype != input.dtype and not _autocast(input.device.type):
         result = result.to(input.dtype)
     return result
+
+
+def _autocast(device_type: str) -> bool:
+    return torch.amp.is_autocast_available(device_type) and torch.is_autocast_enabled(device_type)
 
 
 def _reduce(

@@ -13,8 +13,8 @@ from ._validation import all_labels, check_choice, check_k, check_tensors, class
 
 __all__ = ["TopKAccuracy"]
 
-TIE_POLICIES = ("optimistic", "pessimistic", "expected")
-Ties = Literal["optimistic", "pessimistic", "expected"]
+TIE_POLICIES = ("expected", "optimistic", "pessimistic")
+Ties = Literal["expected", "optimistic", "pessimistic"]
 
 
 class TopKAccuracy(nn.Module):
@@ -22,16 +22,19 @@ class TopKAccuracy(nn.Module):
 
     Call :meth:`update` on every batch and :meth:`compute` at the end; calling the metric itself
     updates it and returns the batch's own accuracies. Figures from other processes join through
-    :meth:`merge_state` or :meth:`all_reduce`. The state is two buffers, so it moves with ``.to()``
-    and is kept by ``state_dict``.
+    :meth:`merge_state` or :meth:`all_reduce`.
+
+    The counts move with ``.to()`` and are kept by ``state_dict``. They are no buffers: in a network
+    under ``DistributedDataParallel`` every process keeps its own.
 
     Parameters
     ----------
     max_k : int
         The longest shortlist to score, at most the number of classes.
-    ties : "optimistic", "pessimistic" or "expected"
+    ties : "expected", "optimistic" or "pessimistic"
         What happens when the label's score ties with others at the cut, as in
-        :func:`shortlist.metrics.topk_error`.
+        :func:`shortlist.metrics.topk_error`. Expected: the chance of a hit if ties are broken at
+        random, so that a network whose scores are all equal gets k / n_classes.
     ignore_index : int
         Examples with this label do not count.
 
@@ -43,42 +46,50 @@ class TopKAccuracy(nn.Module):
     [0.5, 1.0]
     """
 
-    hits: Tensor
-    total: Tensor
-
     def __init__(
-        self, max_k: int = 5, *, ties: Ties = "optimistic", ignore_index: int = -100
+        self, max_k: int = 5, *, ties: Ties = "expected", ignore_index: int = -100
     ) -> None:
         super().__init__()
         check_choice("ties", ties, TIE_POLICIES)
         self.max_k = check_k(max_k, "max_k")
         self.ties = ties
         self.ignore_index = ignore_index
-        # Doubles count exactly up to 2^53 examples; single precision stops at 16 million.
-        self.register_buffer("hits", torch.zeros(self.max_k, dtype=torch.float64))
-        self.register_buffer("total", torch.zeros((), dtype=torch.float64))
+        # Both are sums of :func:`_add`: the hits for every k, and last the number of examples.
+        # all_reduce moves what was counted here into what all processes share.
+        self._here = torch.zeros(2, self.max_k + 1)
+        self._shared = torch.zeros(2, self.max_k + 1)
+
+    @property
+    def hits(self) -> Tensor:
+        """Return how many examples (or how much of their weight) are right, for every k."""
+        return self._counts()[:-1]
+
+    @property
+    def total(self) -> Tensor:
+        """Return the number of examples, or their weight."""
+        return self._counts()[-1]
 
     def forward(self, input: Tensor, target: Tensor, weight: Tensor | None = None) -> Tensor:
         """Update with a batch and return its accuracies."""
-        hits, total = self._count(input, target, weight)
-        self._add(hits, total)
-        return hits / total
+        counts = self._count(input, target, weight)
+        self._here = _add(self._here, counts)
+        return _ratio(counts)
 
     def update(self, input: Tensor, target: Tensor, weight: Tensor | None = None) -> None:
         """Count a batch: scores (N, C) or (N, C, d1, ...), labels (N,) or (N, d1, ...).
 
         ``weight`` of the labels' shape gives examples unequal importance.
         """
-        self._add(*self._count(input, target, weight))
+        self._here = _add(self._here, self._count(input, target, weight))
 
     def compute(self) -> Tensor:
         """Return the accuracies for k = 1, ..., max_k; NaN before the first example."""
-        return self.hits / self.total
+        return _ratio(self._counts())
 
     def reset(self) -> None:
         """Forget everything counted so far."""
-        self.hits.zero_()
-        self.total.zero_()
+        self._here = torch.zeros_like(self._here)
+        self._shared = torch.zeros_like(self._shared)
 
     def merge_state(self, metrics: Iterable[TopKAccuracy]) -> Self:
         """Add what other metrics of the same kind have counted."""
@@ -88,38 +99,65 @@ class TopKAccuracy(nn.Module):
                     f"cannot merge a metric with max_k={other.max_k}, ties={other.ties!r} into one "
                     f"with max_k={self.max_k}, ties={self.ties!r}"
                 )
-            self._add(other.hits, other.total)
+            if self._shared.any() and other._shared.any():
+                raise ValueError(
+                    "cannot merge two metrics after all_reduce: both hold the counts of all "
+                    "processes, which would count twice"
+                )
+            for counts in (*other._here, *other._shared):
+                self._here = _add(self._here, counts.to(self._here.device))
         return self
 
     def all_reduce(self, group: torch.distributed.ProcessGroup | None = None) -> Self:
-        """Replace every process's counts by the sum over the processes of ``group``."""
-        state = torch.cat([self.hits, self.total.unsqueeze(0)])
-        torch.distributed.all_reduce(state, group=group)
-        self.hits.copy_(state[:-1])
-        self.total.copy_(state[-1])
+        """Let every process of ``group`` hold the counts of all of them.
+
+        An example counts once however often this is called: each call shares what was counted
+        since the last one.
+        """
+        parts = [
+            torch.empty_like(self._here) for _ in range(torch.distributed.get_world_size(group))
+        ]
+        torch.distributed.all_gather(parts, self._here, group=group)
+        for part in parts:
+            for counts in part:
+                self._shared = _add(self._shared, counts)
+        self._here = torch.zeros_like(self._here)
         return self
 
     def extra_repr(self) -> str:
         return f"max_k={self.max_k}, ties={self.ties!r}, ignore_index={self.ignore_index}"
 
+    def get_extra_state(self) -> Tensor:
+        """Return the counts, for ``state_dict``."""
+        return torch.stack([self._here, self._shared])
+
+    def set_extra_state(self, state: Tensor) -> None:
+        """Take the counts of a ``state_dict``."""
+        expected = (2, *self._here.shape)
+        if state.shape != expected:
+            raise ValueError(f"these are counts for max_k={state.shape[-1] - 1}, not {self.max_k}")
+        self._here, self._shared = state.to(self._here).clone()
+
     def _apply(self, fn: Any, recurse: bool = True) -> Self:
         # A network's .half() reaches the metrics among its parts: counts follow the device only.
-        counts = {name: buffer.detach().clone() for name, buffer in self._buffers.items()}
         super()._apply(fn, recurse)
-        for name, count in counts.items():
-            device = self._buffers[name].device
+        for name in ("_here", "_shared"):
+            counts = getattr(self, name)
+            device = fn(counts).device
             # Without data (to_empty() after "meta") there is nothing to take along.
-            self._buffers[name] = (
-                torch.zeros_like(count, device=device) if count.is_meta else count.to(device)
-            )
+            moved = torch.zeros_like(counts, device=device) if counts.is_meta else counts.to(device)
+            setattr(self, name, moved)
         return self
 
-    def _add(self, hits: Tensor, total: Tensor) -> None:
-        self.hits.add_(hits.to(self.hits))
-        self.total.add_(total.to(self.total))
+    def _counts(self) -> Tensor:
+        counts = self._shared
+        for part in self._here:
+            counts = _add(counts, part)
+        return counts[0]
 
     @torch.no_grad()
-    def _count(self, input: Tensor, target: Tensor, weight: Tensor | None) -> tuple[Tensor, Tensor]:
+    def _count(self, input: Tensor, target: Tensor, weight: Tensor | None) -> Tensor:
+        """Return the hits of a batch for every k, and last its number of examples."""
         check_tensors(input, target, None)
         n_classes = class_count(input)
         if self.max_k > n_classes:
@@ -137,10 +175,9 @@ class TopKAccuracy(nn.Module):
         if values_are_free(labels):
             all_labels(labels, n_classes, self.ignore_index)
         counted = labels != self.ignore_index
-        share = torch.ones_like(labels, dtype=self.hits.dtype)
+        share = counted.float()
         if weight is not None:
-            share = weight.reshape(-1).to(self.hits.dtype)
-        share = torch.where(counted, share, 0)
+            share = torch.where(counted, weight.reshape(-1).to(share), 0)
 
         own = scores.gather(1, labels.where(counted, 0).unsqueeze(1))
         # A NaN, the label's own too, counts as a larger score: it must not look like a hit.
@@ -148,9 +185,29 @@ class TopKAccuracy(nn.Module):
         n_tied = (scores == own).sum(1, keepdim=True).clamp(min=1)
         k = torch.arange(1, self.max_k + 1, device=scores.device)
         if self.ties == "optimistic":
-            right = (k > n_above).to(share.dtype)
+            right = (k > n_above).float()
         elif self.ties == "pessimistic":
-            right = (k >= n_above + n_tied).to(share.dtype)
+            right = (k >= n_above + n_tied).float()
         else:
-            right = (k - n_above).clamp(min=0).to(share.dtype).div(n_tied).clamp(max=1)
-        return (right * share.unsqueeze(1)).sum(0), share.sum()
+            right = (k - n_above).clamp(min=0).float().div(n_tied).clamp(max=1)
+        counts = (right * share.unsqueeze(1)).sum(0)
+        return torch.cat([counts, share.sum().unsqueeze(0)]).to(self._here.device)
+
+
+def _ratio(counts: Tensor) -> Tensor:
+    return counts[:-1] / counts[-1]
+
+
+def _add(sums: Tensor, terms: Tensor) -> Tensor:
+    """Add ``terms`` (c,) to ``sums`` (2, c), whose second row is what the first has rounded off.
+
+    Single precision alone stops counting at 16 million, and not every device has doubles. Two
+    numbers together count exactly to 2^48.
+    """
+    high, low = sums
+    total = high + terms
+    from_terms = total - high
+    rounded_off = (high - (total - from_terms)) + (terms - from_terms)
+    low = low + rounded_off
+    high = total + low
+    return torch.stack([high, low - (high - total)])

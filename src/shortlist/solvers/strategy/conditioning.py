@@ -21,17 +21,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shortlist.solvers.problem import Problem
-from shortlist.solvers.rows import DenseRows, GramRows, SparseRows
 
 FRACTION = 0.02
 # Blocks are estimated from so many examples at least, or so many a class or a feature.
-SAMPLE = 1000
-A_CLASS = 20
-A_FEATURE = 4
+LEAST_SAMPLES = 1000
+SAMPLES_PER_CLASS = 20
+SAMPLES_PER_FEATURE = 4
 # Numbers in all blocks together, and in the gradients of the examples a class asks for.
-LARGEST = 1 << 22
-# Multiplications to spend on making the blocks, in those of an evaluation.
-WORTH = 8.0
+MOST_NUMBERS = 1 << 22
+# What making the blocks may cost, in evaluations of the objective.
+EVALUATIONS_WORTH = 8.0
 
 
 @dataclass(frozen=True)
@@ -65,29 +64,29 @@ def _apply(blocks: NDArray | None, columns: NDArray) -> NDArray:
 
 
 class _Plan(NamedTuple):
-    """Which examples to estimate the blocks from, and how many blocks: one, or one a class."""
+    """Every so many-th example makes the blocks: one for all classes, or one a class."""
 
-    rows: DenseRows | SparseRows
     step: int
     n_blocks: int
 
 
 def _plan(problem: Problem) -> _Plan | None:
-    rows, m = problem.rows, problem.n_classes
+    storage, m = problem.storage, problem.n_classes
     # Where a loss is not convex, the path decides which minimum is found: the plain one.
-    if isinstance(rows, GramRows) or not problem.loss.convex:
+    if not (storage.explicit and problem.loss.convex):
         return None
-    assert isinstance(rows, DenseRows | SparseRows)
-    d = rows.d + 1
-    if d > rows.n // 2:
+    d = storage.zero_weights(1).shape[0]
+    if d > storage.n // 2:
         return None
-    evaluation = 4.0 * rows.n * rows.width * m
-    for n_blocks, sample in ((m, max(A_CLASS * m, A_FEATURE * d)), (1, A_FEATURE * d)):
-        if n_blocks > 1 and (problem.loss.sparse_duals or sample * m > LARGEST):
+    evaluation = 4.0 * storage.n * storage.width * m
+    per_class = max(SAMPLES_PER_CLASS * m, SAMPLES_PER_FEATURE * d)
+    for n_blocks, sample in ((m, per_class), (1, SAMPLES_PER_FEATURE * d)):
+        if n_blocks > 1 and (problem.loss.sparse_duals or sample * m > MOST_NUMBERS):
             continue
-        sample = min(max(sample, SAMPLE), rows.n)
-        if n_blocks * d**2 <= LARGEST and sample * n_blocks * d**2 <= WORTH * evaluation:
-            return _Plan(rows, rows.n // sample, n_blocks)
+        sample = min(max(sample, LEAST_SAMPLES), storage.n)
+        cost = sample * n_blocks * d**2
+        if n_blocks * d**2 <= MOST_NUMBERS and cost <= EVALUATIONS_WORTH * evaluation:
+            return _Plan(storage.n // sample, n_blocks)
     return None
 
 
@@ -109,9 +108,10 @@ def condition(problem: Problem, weights: NDArray) -> Conditioner:
     blocks += np.eye(blocks.shape[1])
     try:
         factors = np.linalg.cholesky(blocks).transpose(0, 2, 1)
-        return Conditioner(factors, np.linalg.inv(factors))
+        inverses = np.linalg.inv(factors)
     except np.linalg.LinAlgError:  # so large that the identity is lost in rounding
         return Conditioner()
+    return Conditioner(factors, inverses)
 
 
 def _moments(problem: Problem, weights: NDArray, plan: _Plan) -> NDArray:
@@ -119,11 +119,10 @@ def _moments(problem: Problem, weights: NDArray, plan: _Plan) -> NDArray:
 
     The last feature is the constant of the intercept.
     """
-    rows, part = plan.rows, slice(0, None, plan.step)
-    given = rows.x[part].toarray() if isinstance(rows, SparseRows) else rows.x[part]
-    x = np.column_stack([given, np.full(given.shape[0], rows.bias)]).astype(np.float64)
-    shares = np.abs(problem.gradients(weights, part)).astype(np.float64)
-    shares *= plan.step * problem.costs.cost[part, None]
+    x = problem.storage.sample(plan.step)
+    y, cost = problem.costs.y[:: plan.step], problem.costs.cost[:: plan.step]
+    shares = np.abs(problem.loss.row_gradients(x @ weights, y))
+    shares *= plan.step * cost[:, None]
     if plan.n_blocks == 1:
         shares = shares.mean(axis=1, keepdims=True)
     return np.stack([x.T @ (x * share[:, None]) for share in shares.T])

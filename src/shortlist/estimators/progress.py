@@ -9,7 +9,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from shortlist.solvers.run import Callback, Progress
+from shortlist.solvers.records.run import Callback, Progress
 
 
 @contextmanager

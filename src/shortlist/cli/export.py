@@ -1,0 +1,88 @@
+"""``shortlist export``: a model for programs that run without Python."""
+
+from typing import Annotated
+
+from typer import Option
+
+from shortlist.cli.options import OUTPUT, ModelArgument, OutputOptions, Precision
+
+EXPORT = "Export"
+
+
+def export(
+    *,
+    model: ModelArgument,
+    file: Annotated[
+        str,
+        Option(
+            "-o",
+            "--output",
+            metavar="FILE.onnx",
+            rich_help_panel=OUTPUT,
+            show_default=False,
+            help="Where to write the ONNX model.",
+        ),
+    ],
+    k: Annotated[
+        int | None,
+        Option(
+            "-k",
+            "--k",
+            metavar="K",
+            rich_help_panel=EXPORT,
+            show_default=False,
+            help="Length of the shortlists. Without it, the k that the model was trained for.",
+        ),
+    ] = None,
+    precision: Annotated[
+        Precision,
+        Option(
+            "--dtype",
+            metavar="TYPE",
+            rich_help_panel=EXPORT,
+            help="float32 or float64: the type of the features that it will be given.",
+        ),
+    ] = Precision.float32,
+    opset: Annotated[
+        int,
+        Option(
+            metavar="N",
+            rich_help_panel=EXPORT,
+            help="Version of ONNX's operators, 13 or newer. Old programs may need an older one.",
+        ),
+    ] = 17,
+    output: OutputOptions,
+) -> None:
+    """Export a model to ONNX, to predict without Python.
+
+    The ONNX model takes the features, X, and answers with label, scores, probabilities (if the
+    loss has them), topk_labels and topk_scores.
+
+    Examples:
+      shortlist export letter.model -o letter.onnx -k 3
+    """
+    import os
+
+    from shortlist._files import atomic_write
+    from shortlist.cli.models import load_model
+    from shortlist.cli.output import check_output, print_json, print_line, size_of
+
+    check_output(file)
+    trained = load_model(model)
+    if os.path.exists(file) and os.path.samefile(file, model):
+        raise ValueError(f"-o {file}: is the model itself, which would be lost")
+    from shortlist.onnx import to_onnx
+
+    exported = to_onnx(trained, k=k, dtype=precision.value, opset=opset)
+    with atomic_write(file) as part:
+        part.write_bytes(exported.SerializeToString())
+    answers = [answer.name for answer in exported.graph.output]
+    facts = {entry.key: entry.value for entry in exported.metadata_props}
+    if output.as_json:
+        print_json({"file": file, "opset": opset, "outputs": answers, "metadata": facts})
+    elif not output.quiet:
+        print_line(
+            f"{file}: {size_of(file)}, {facts['loss']} with C={float(facts['C']):.4g}, shortlists "
+            f"of {facts['shortlist_length']}"
+        )
+        print_line(f"outputs: {', '.join(answers)}")

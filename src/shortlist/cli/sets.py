@@ -1,0 +1,110 @@
+"""Shortlists of the length that each example needs, for ``predict --coverage``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any
+
+from typer import Option
+
+from shortlist.cli.options import ReadingOptions
+
+if TYPE_CHECKING:
+    from shortlist.conformal import ConformalShortlist
+
+SETS = "Lists as long as needed"
+
+
+@dataclass(frozen=True)
+class SetOptions:
+    """What the lists are to hold, and the examples that tell how long they must be."""
+
+    coverage: Annotated[
+        float | None,
+        Option(
+            "--coverage",
+            metavar="SHARE",
+            rich_help_panel=SETS,
+            show_default=False,
+            help="Lists that hold the right label with this probability, such as 0.95. "
+            "Needs --calibrate.",
+        ),
+    ] = None
+    average_size: Annotated[
+        float | None,
+        Option(
+            "--average-size",
+            metavar="NUMBER",
+            rich_help_panel=SETS,
+            show_default=False,
+            help="Instead of --coverage: lists of this length on average, long where they need to "
+            "be. Needs --calibrate.",
+        ),
+    ] = None
+    calibrate: Annotated[
+        str | None,
+        Option(
+            "--calibrate",
+            metavar="FILE",
+            rich_help_panel=SETS,
+            show_default=False,
+            help="Examples with labels that the model was not trained on. Of data in several "
+            "parts, val.",
+        ),
+    ] = None
+
+    @property
+    def wanted(self) -> bool:
+        """Whether lists of different lengths are asked for; ValueError if only by halves."""
+        asked = [self.coverage is not None, self.average_size is not None]
+        if all(asked):
+            raise ValueError("--coverage and --average-size exclude each other")
+        if any(asked) and self.calibrate is None:
+            raise ValueError(
+                "--coverage and --average-size need --calibrate FILE, examples with labels that "
+                "the model was not trained on"
+            )
+        if self.calibrate is not None and not any(asked):
+            raise ValueError("--calibrate goes with --coverage or --average-size")
+        if self.coverage is not None and not 0 < self.coverage < 1:
+            raise ValueError(f"--coverage must be between 0 and 1; got {self.coverage:g}")
+        return any(asked)
+
+    def around(self, model: Any, reading: ReadingOptions) -> ConformalShortlist:
+        """The sets around a model, calibrated."""
+        from shortlist.cli.models import Columns
+        from shortlist.conformal import ConformalShortlist
+        from shortlist.datasets import DataError
+
+        most = len(model.classes_)
+        if self.average_size is not None and not 0 < self.average_size <= most:
+            raise ValueError(
+                f"--average-size must be above 0 and at most {most}, the model's number of "
+                f"classes; got {self.average_size:g}"
+            )
+        name = str(self.calibrate)
+        examples = Columns.of_model(model).read_validation(name, reading)
+        sets = ConformalShortlist(model, self.coverage, average_size=self.average_size)
+        try:
+            return sets.conformalize(examples.X, examples.y)
+        except (TypeError, ValueError) as error:
+            raise DataError(str(error), path=name) from None
+
+
+def set_blocks(
+    sets: ConformalShortlist, X: Any, probabilities: bool
+) -> Iterator[tuple[list, list]]:
+    """Yield labels, best first, and scores of the sets, a block of rows at a time."""
+    from shortlist.cli.models import score_blocks
+    from shortlist.estimators.shortlists import top_columns
+
+    for rows, scores in score_blocks(sets.model, X):
+        values = sets.model.predict_proba(X[rows]) if probabilities else scores
+        inside = sets.predict_set(X[rows]).toarray()
+        order = top_columns(scores, scores.shape[1])
+        listed = [columns[mine[columns]] for columns, mine in zip(order, inside, strict=True)]
+        yield (
+            [sets.classes_[columns].tolist() for columns in listed],
+            [row[columns].tolist() for row, columns in zip(values, listed, strict=True)],
+        )

@@ -1,0 +1,154 @@
+"""A fitted classifier as nodes of an ONNX graph, from features to labels and scores."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+from onnx.helper import np_dtype_to_tensor_dtype
+from scipy import sparse
+
+from .answers import label_values
+
+# Softmax and ReduceSum have their present meaning from here on.
+OLDEST_OPSET = 13
+
+
+class Graph(Protocol):
+    """Where nodes go. Names of outputs are wishes: the graph may have given them away before."""
+
+    def add(
+        self, op_type: str, inputs: Sequence[str], outputs: Sequence[str], **attributes: Any
+    ) -> list[str]:
+        """Add a node and return the names that its outputs got."""
+        ...
+
+    def constant(self, name: str, values: NDArray) -> str:
+        """Add a constant and return the name it got."""
+        ...
+
+
+def add_classifier(graph: Graph, model: Any, features: str, k: int, dtype: np.dtype) -> None:
+    """Add all that a classifier answers with, under the names of its answers.
+
+    Scores are computed in the precision of the model or of ``dtype``, whichever is higher, and
+    ranked in it. What goes out is of type ``dtype``.
+    """
+    nodes = _Nodes(graph, np.result_type(model.intercept_.dtype, dtype))
+    n_classes = len(model.classes_)
+    scores = nodes.scores(model, nodes.cast(features, nodes.precision, "features"))
+    nodes.cast(scores, dtype, "scores")
+    if hasattr(model, "predict_proba"):
+        if model.loss == "ova_logistic":
+            shares = nodes.sigmoid_shares(scores, n_classes)
+        else:
+            shares = nodes.node("Softmax", [scores], "shares", axis=1)
+        nodes.cast(shares, dtype, "probabilities")
+    best, columns = nodes.topk(scores, k)
+    classes = graph.constant("classes", label_values(model.classes_))
+    shortlist = nodes.node("Gather", [classes, columns], "topk_labels", axis=0)
+    nodes.cast(best, dtype, "topk_scores")
+    if model.multilabel_:
+        # predict answers with shortlists of the model's own length.
+        marked = columns if k == model.k else nodes.topk(scores, model.k)[1]
+        nodes.indicator(marked, n_classes)
+    else:
+        # Ties go to the lower column in the shortlist, as in an argmax.
+        first = graph.constant("first", np.array(0))
+        nodes.node("Gather", [shortlist, first], "label", axis=1)
+
+
+class _Nodes:
+    """Adds nodes for numbers of one precision."""
+
+    def __init__(self, graph: Graph, precision: np.dtype) -> None:
+        self.graph = graph
+        self.precision = precision
+
+    def node(self, op_type: str, inputs: Sequence[str], output: str, **attributes: Any) -> str:
+        return self.graph.add(op_type, inputs, [output], **attributes)[0]
+
+    def numbers(self, name: str, values: Any) -> str:
+        return self.graph.constant(name, np.asarray(values, dtype=self.precision))
+
+    def cast(self, numbers: str, dtype: np.dtype, output: str) -> str:
+        return self.node("Cast", [numbers], output, to=np_dtype_to_tensor_dtype(dtype))
+
+    def row_sums(self, rows: str, output: str) -> str:
+        axes = self.graph.constant(f"{output}_axes", np.array([1]))
+        return self.node("ReduceSum", [rows, axes], output, keepdims=1)
+
+    def topk(self, scores: str, k: int) -> tuple[str, str]:
+        """The k largest scores of each row and their columns, of equal ones the lower first."""
+        count = self.graph.constant(f"top_{k}", np.array([k]))
+        best, columns = self.graph.add(
+            "TopK", [scores, count], [f"best_{k}", f"columns_{k}"], axis=1
+        )
+        return best, columns
+
+    def indicator(self, columns: str, n_classes: int) -> None:
+        """What a model of several labels predicts: which of them are in the shortlist."""
+        depth = self.graph.constant("n_classes", np.array(n_classes))
+        values = self.graph.constant("off_on", np.array([0, 1]))
+        marks = self.node("OneHot", [columns, depth, values], "marks", axis=-1)
+        axes = self.graph.constant("over_shortlist", np.array([1]))
+        self.node("ReduceSum", [marks, axes], "label", keepdims=0)
+
+    def sigmoid_shares(self, scores: str, n_classes: int) -> str:
+        """Sigmoids divided by their sum; all the same where every one of them is zero."""
+        sigmoids = self.node("Sigmoid", [scores], "sigmoids")
+        totals = self.row_sums(sigmoids, "totals")
+        usable = self.node("Greater", [totals, self.numbers("zero", 0)], "usable")
+        divisors = self.node("Where", [usable, totals, self.numbers("one", 1)], "divisors")
+        usual = self.node("Div", [sigmoids, divisors], "usual_shares")
+        equal = self.numbers("equal_shares", 1 / n_classes)
+        return self.node("Where", [usable, usual, equal], "shares")
+
+    def scores(self, model: Any, features: str) -> str:
+        """One column a class."""
+        if hasattr(model, "coef_"):
+            return self.linear(features, model.coef_, model.intercept_)
+        support = model.support_vectors_
+        if sparse.issparse(support):
+            support = support.toarray()
+        coef = model.dual_coef_.T.astype(self.precision)
+        if len(model.support_) == 0:
+            coef = np.zeros((len(coef), model.n_features_in_))
+            return self.linear(features, coef, model.intercept_)
+        if model.kernel == "linear":
+            return self.linear(features, coef @ support, model.intercept_)
+        return self.linear(self.kernel(model, features, support), coef, model.intercept_)
+
+    def linear(self, features: str, coef: NDArray, intercept: NDArray) -> str:
+        weights, bias = self.numbers("coef", coef), self.numbers("intercept", intercept)
+        return self.node("Gemm", [features, weights, bias], "raw_scores", transB=1)
+
+    def kernel(self, model: Any, features: str, support: NDArray) -> str:
+        """Kernel values between the examples and the support vectors."""
+        if model.kernel == "precomputed":
+            columns = self.graph.constant("support", model.support_.astype(np.int64))
+            return self.node("Gather", [features, columns], "kernel", axis=1)
+        if callable(model.kernel):
+            raise ValueError(
+                "a kernel given as a Python function has no form in ONNX; only 'linear', 'rbf', "
+                "'poly' and 'precomputed' have one"
+            )
+        vectors = self.numbers("support_vectors", support.T)
+        products = self.node("MatMul", [features, vectors], "products")
+        gamma = self.numbers("gamma", model.gamma_)
+        if model.kernel == "poly":
+            scaled = self.node("Mul", [products, gamma], "scaled")
+            shifted = self.node("Add", [scaled, self.numbers("coef0", model.coef0)], "shifted")
+            return self.node("Pow", [shifted, self.numbers("degree", model.degree)], "kernel")
+        squares = self.node("Mul", [features, features], "squares")
+        own_norms = self.row_sums(squares, "norms")
+        norms = self.numbers("support_norms", (support**2).sum(1))
+        sums = self.node("Add", [own_norms, norms], "sums")
+        twice = self.node("Mul", [products, self.numbers("two", 2)], "twice")
+        raw = self.node("Sub", [sums, twice], "raw_distances")
+        # Rounding must not make a distance negative.
+        distances = self.node("Max", [raw, self.numbers("no_distance", 0)], "distances")
+        minus = self.node("Neg", [gamma], "minus_gamma")
+        return self.node("Exp", [self.node("Mul", [distances, minus], "exponents")], "kernel")

@@ -1,0 +1,171 @@
+"""Values, gradients and certificates over a range of examples, a chunk at a time.
+
+Each kernel takes the examples ``begin`` to ``end``, so that threads can share them. A chunk's
+scores stay in the cache between the two matrix products.
+"""
+
+import numpy as np
+
+from shortlist._jit import njit, overloaded
+from shortlist._native import add_both_transposed, multiply_transposed
+from shortlist.losses import kernels
+from shortlist.solvers.duals import open_row
+from shortlist.solvers.kernels.rows import DenseRows, add_rows, score_rows
+
+# Numbers of a chunk's scores: half of a second-level cache in single precision.
+CHUNK_SCORES = 1 << 16
+MOST_ROWS = 512
+
+
+@njit
+def chunk_rows(m):
+    """Examples of a chunk: a multiple of the widest SIMD, unless classes are very many."""
+    return max(16, min(MOST_ROWS, CHUNK_SCORES // m // 16 * 16))
+
+
+@njit
+def _add_by_rows(loss, rows, blas, begin, end, w, y, cost, gradient):
+    m = w.shape[1]
+    size = chunk_rows(m)
+    scores = np.empty((size, m), w.dtype)
+    g = np.empty((size, m), w.dtype)
+    work = np.empty((2, m), w.dtype)
+    total = 0.0
+    for first in range(begin, end, size):
+        last = min(first + size, end)
+        score_rows(rows, blas, first, last, w, scores[: last - first])
+        for i in range(first, last):
+            v = g[i - first]
+            if cost[i] == 0.0:
+                v[:] = 0
+                continue
+            total += cost[i] * kernels.value_gradient(loss, scores[i - first], y[i], v, work)
+            c = w.dtype.type(cost[i])
+            for j in range(m):
+                v[j] *= c
+        add_rows(rows, blas, first, last, g[: last - first], gradient)
+    return total
+
+
+@njit
+def _add_by_lanes(loss, rows, blas, begin, end, w, y, cost, gradient):
+    d, m = rows.x.shape[1], w.shape[1]
+    size = chunk_rows(m)
+    lanes = np.empty((m, size), w.dtype)
+    scratch = np.empty((8, size), w.dtype)
+    constant = w.dtype.type(rows.bias)
+    total = 0.0
+    for first in range(begin, end, size):
+        last = min(first + size, end)
+        if last - first < size:
+            lanes = np.empty((m, last - first), w.dtype)
+            scratch = np.empty((8, last - first), w.dtype)
+        x = rows.x[first:last]
+        multiply_transposed(blas, w[:d], x, lanes)
+        if rows.bias != 0.0:
+            for j in range(m):
+                shift = constant * w[d, j]
+                for b in range(last - first):
+                    lanes[j, b] += shift
+        total += kernels.lanes(loss, lanes, y[first:last], cost[first:last], scratch)
+        add_both_transposed(blas, x, lanes, gradient[:d])
+        if rows.bias != 0.0:
+            for j in range(m):
+                gradient[d, j] += constant * _sum(lanes[j])
+    return total
+
+
+@njit(sums=True)
+def _sum(a):
+    total = a.dtype.type(0)
+    for b in range(a.shape[0]):
+        total += a[b]
+    return total
+
+
+@overloaded
+def add_gradient(loss, rows, blas, begin, end, w, y, cost, gradient):
+    """gradient += sum_i C_i x_i grad L(W'x_i)'; returns the sum of C_i L."""
+    by_lanes = kernels.kernels_of(loss.instance_class).lanes is not None
+    return _add_by_lanes if by_lanes and rows.instance_class is DenseRows else _add_by_rows
+
+
+@njit
+def sum_losses_and_gradient(loss, rows, blas, begin, end, w, y, cost, gradient):
+    """Set ``gradient`` to sum_i C_i x_i grad L(W'x_i)' over the range; returns the sum of C_i L."""
+    gradient[:] = 0
+    return add_gradient(loss, rows, blas, begin, end, w, y, cost, gradient)
+
+
+@njit
+def write_gradients(loss, rows, blas, begin, end, w, y, out):
+    """Each example's grad L at its scores, to the rows of ``out``; returns the sum of L."""
+    m = w.shape[1]
+    size = chunk_rows(m)
+    scores = np.empty((size, m), w.dtype)
+    work = np.empty((2, m), w.dtype)
+    total = 0.0
+    for first in range(begin, end, size):
+        last = min(first + size, end)
+        score_rows(rows, blas, first, last, w, scores[: last - first])
+        for i in range(first, last):
+            total += kernels.value_gradient(loss, scores[i - first], y[i], out[i - begin], work)
+    return total
+
+
+@njit(sums=True)
+def _distances(s, g, v, smooth):
+    """<s, v>; sum_j |s_j v_j|; |g - v|_1, or |g|_1 + |v|_1 where g may jump."""
+    product = 0.0
+    size = 0.0
+    distance = 0.0
+    for j in range(s.shape[0]):
+        term = np.float64(s[j]) * np.float64(v[j])
+        product += term
+        size += abs(term)
+        if smooth:
+            distance += np.float64(abs(g[j] - v[j]))
+        else:
+            distance += np.float64(abs(g[j])) + np.float64(abs(v[j]))
+    return product, size, distance
+
+
+@njit
+def certify_scores(loss, scores, first, y, cost, kappa, duals, smooth, sums):
+    """Add to ``sums``, over the examples whose scores are given, the parts of a certificate.
+
+    0: C L(s)    1: C L*(v)    2: C <s, v>    3: (C |x| |grad L - v|_1)^2
+    4: C (|L| + |L*| + sum_j |s_j v_j|)
+
+    The last two bound the effect of rounding (see ``solvers.records.certificate``).
+    """
+    m = scores.shape[1]
+    work = np.empty((2, m), scores.dtype)
+    g = np.empty(m, scores.dtype)
+    scratch = np.empty(m, scores.dtype)
+    for b in range(scores.shape[0]):
+        i = first + b
+        if cost[i] == 0.0:
+            continue
+        value = kernels.value_gradient(loss, scores[b], y[i], g, work)
+        v = open_row(duals, i, scratch)
+        conjugate = kernels.conjugate(loss, v, y[i])
+        product, size, distance = _distances(scores[b], g, v, smooth)
+        sums[0] += cost[i] * value
+        sums[1] += cost[i] * conjugate
+        sums[2] += cost[i] * product
+        sums[3] += kappa[i] * (cost[i] * distance) ** 2
+        sums[4] += cost[i] * (abs(value) + abs(conjugate) + size)
+
+
+@njit
+def certify(loss, rows, blas, begin, end, w, y, cost, kappa, duals, smooth):
+    """The sums of :func:`certify_scores` over a range of examples with features."""
+    sums = np.zeros(5)
+    size = chunk_rows(w.shape[1])
+    scores = np.empty((size, w.shape[1]), w.dtype)
+    for first in range(begin, end, size):
+        last = min(first + size, end)
+        score_rows(rows, blas, first, last, w, scores[: last - first])
+        certify_scores(loss, scores[: last - first], first, y, cost, kappa, duals, smooth, sums)
+    return sums

@@ -1,0 +1,109 @@
+"""Cheap visits on the support: SDCA restricted to the entries of the duals that are not zero.
+
+Hinge losses have sparse duals: most examples end with v_i = 0, the others involve their label and
+a class or two. A visit that keeps the zero entries at zero is the dual step of the same loss on the
+few classes left, and needs only their columns of W: |A| d operations instead of m d. Many such
+epochs cost less than one full one, which then brings in whatever entries are missing.
+
+W is held by classes here, shape (m, d + 1), so that a class's weights lie together.
+"""
+
+import numpy as np
+
+from shortlist._jit import is_array, njit, overloaded
+from shortlist.losses.kernels import ascend
+from shortlist.solvers.duals import gather, open_row, put
+from shortlist.solvers.kernels.rows import add_to_class, class_score
+from shortlist.solvers.kernels.visit import rounding_of_visit
+
+# An example's share of the gap costs more than its visit: every so many visits it is measured.
+MEASURE_EVERY = 8
+
+
+@njit
+def support_rows(duals, cost, scratch):
+    """Indices of the examples whose dual is not zero; ``scratch`` has room for one of them."""
+    rows = np.empty(cost.shape[0], np.int64)
+    count = 0
+    for i in range(cost.shape[0]):
+        if cost[i] == 0.0:
+            continue
+        v = open_row(duals, i, scratch)
+        for j in range(v.shape[0]):
+            if v[j] != 0:
+                rows[count] = i
+                count += 1
+                break
+    return rows[:count].copy()
+
+
+@njit
+def _place_label(classes, count, y):
+    place = 0
+    for a in range(count):
+        if classes[a] == y:
+            place = a
+    return place, count - 1
+
+
+@njit
+def _place_labels(classes, count, y):
+    right = 0
+    places = np.full(y.shape[0], -1, np.int64)
+    for a in range(count):
+        if right < y.shape[0] and y[right] == classes[a]:  # both are sorted
+            places[right] = a
+            right += 1
+    return places, count - right
+
+
+@overloaded
+def _place(classes, count, y):
+    """The label's place among the classes listed, or the row of places of all right labels.
+
+    Also returns how many of them are wrong.
+    """
+    return _place_labels if is_array(y) else _place_label
+
+
+@njit
+def visit_support(loss, rows, order, w, y, cost, kappa, duals, least):
+    """Visit the examples ``order`` on their support, but those with fewer classes than ``least``.
+
+    Returns an estimate of the sum of gap shares, the sum of rounding shares, the number of
+    entries visited and how many examples changed; these are put first in ``order``.
+    """
+    m = w.shape[0]
+    classes = np.empty(m, np.int64)
+    slots = np.empty(m, np.int64)
+    buffers = np.empty((3, m), w.dtype)
+    scratch = np.empty(2 * m, w.dtype)
+    start = np.zeros(2)
+    gap = 0.0
+    rounding = 0.0
+    entries = 0
+    moved = 0
+    for visit, i in enumerate(order):
+        count = gather(duals, i, y[i], classes, slots, buffers[1])
+        place, wrong = _place(classes, count, y[i])
+        if wrong + 1 < least:
+            continue
+        s, v, delta = buffers[0, :count], buffers[1, :count], buffers[2, :count]
+        for a in range(count):
+            s[a] = class_score(rows, i, w[classes[a]])
+        work = scratch[: 2 * count].reshape((2, count))
+        stands_for = MEASURE_EVERY if visit % MEASURE_EVERY == 0 else 0
+        start[:] = 0.0
+        gap += ascend(loss, s, place, cost[i], kappa[i], start, stands_for, v, delta, work)
+        entries += count
+        changed = False
+        for a in range(count):
+            if delta[a] != 0:
+                changed = True
+                put(duals, i, slots[a], v[a])
+                add_to_class(rows, i, delta[a], w[classes[a]])
+        if changed:
+            rounding += rounding_of_visit(cost[i], kappa[i], delta, 1.0)
+            order[moved] = i
+            moved += 1
+    return gap, rounding, entries, moved

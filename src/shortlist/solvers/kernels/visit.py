@@ -1,0 +1,286 @@
+"""The kernels of SDCA: visits to examples one after the other, singly and in blocks.
+
+With scores s = W'x_i, cost C_i and the dual v_i, a visit (``losses.kernels.ascend``) changes v_i
+so that the dual objective does not fall, and W by x_i delta', delta = C_i (old v_i - new v_i).
+
+Kernels add up two numbers: the examples' shares of the duality gap (a sample of them, one in
+``every``, where they cost extra), an estimate that only decides when to compute the gap itself;
+and what the bound on rounding in W needs (see ``solvers.records.certificate``).
+"""
+
+import numpy as np
+
+from shortlist._jit import njit
+from shortlist._native import (
+    add_transposed,
+    announce,
+    lower_gram,
+    multiply,
+    multiply_add,
+    wait_for,
+)
+from shortlist.losses.kernels import ascend
+from shortlist.solvers.duals import close_row, open_row
+from shortlist.solvers.kernels.rows import add_row, gather_rows, score_row, squared_norm
+
+# Examples of a block that see each other's changes one by one. The changes of a whole group are
+# added to the scores of its panel by a matrix product, those of a panel to the rest of the block.
+GROUP = 16
+PANEL = 64
+STRIDE = 16
+# Places of the signals between threads, a cache line apart.
+READY, GATHERED, DONE = 0, 8, 16
+SIGNALS_PER_THREAD = 8
+
+
+@njit
+def rounding_of_visit(cost, kappa, delta, block):
+    """The visit's share of the squared rounding errors in W, in squared units of roundoff."""
+    return kappa * (4.0 * cost * cost + block * squared_norm(delta))
+
+
+@njit
+def visit_in_turn(loss, rows, order, w, y, cost, kappa, duals, starts, every):
+    """Visit the examples ``order``, W (d + 1, m) being small or the rows sparse.
+
+    Returns the sum of gap shares and of rounding shares.
+    """
+    m = w.shape[1]
+    s = np.empty(m, w.dtype)
+    delta = np.empty(m, w.dtype)
+    scratch = np.empty(m, w.dtype)
+    work = np.empty((2, m), w.dtype)
+    gap = 0.0
+    rounding = 0.0
+    for visit, i in enumerate(order):
+        score_row(rows, i, w, s)
+        v = open_row(duals, i, scratch)
+        stands_for = every if visit % every == 0 else 0
+        gap += ascend(loss, s, y[i], cost[i], kappa[i], starts[i], stands_for, v, delta, work)
+        close_row(duals, i, y[i], v)
+        changed = False
+        for j in range(m):
+            changed |= delta[j] != 0
+        if changed:
+            add_row(rows, i, delta, w)
+            rounding += rounding_of_visit(cost[i], kappa[i], delta, 1.0)
+    return gap, rounding
+
+
+@njit
+def _add_earlier(s, g, deltas, begin, end, nonzeros, counts):
+    """s += sum over the block's examples c from ``begin`` to ``end`` of g[c] deltas[c]."""
+    m = s.shape[0]
+    c = begin
+    while c < end:
+        if counts[c] >= 0:  # few nonzeros, listed
+            factor = g[c]
+            for t in range(counts[c]):
+                j = nonzeros[c, t]
+                s[j] += factor * deltas[c, j]
+            c += 1
+        elif c + 3 < end and counts[c + 1] < 0 and counts[c + 2] < 0 and counts[c + 3] < 0:
+            # Four at a time spare three passes over s.
+            g0, g1, g2, g3 = g[c], g[c + 1], g[c + 2], g[c + 3]
+            d0, d1, d2, d3 = deltas[c], deltas[c + 1], deltas[c + 2], deltas[c + 3]
+            for j in range(m):
+                s[j] += (g0 * d0[j] + g1 * d1[j]) + (g2 * d2[j] + g3 * d3[j])
+            c += 4
+        else:
+            factor = g[c]
+            d = deltas[c]
+            for j in range(m):
+                s[j] += factor * d[j]
+            c += 1
+
+
+@njit
+def _list_nonzeros(delta, places):
+    """Write where delta is not zero; returns how often, or -1 if the list is too short."""
+    few = places.shape[0]
+    count = 0
+    m = delta.shape[0]
+    begin = 0
+    while begin < m:
+        end = min(begin + STRIDE, m)
+        # Most changes of the hinges are zero: a stride of them is passed over at once.
+        if end - begin < STRIDE or _any_nonzero(delta, begin):
+            for j in range(begin, end):
+                if delta[j] != 0:
+                    if count == few:
+                        return -1
+                    places[count] = j
+                    count += 1
+        begin = end
+    return count
+
+
+@njit(maxima=True)
+def _any_nonzero(a, begin):
+    largest = abs(a[begin])
+    for j in range(begin, begin + STRIDE):
+        largest = max(largest, abs(a[j]))
+    return largest > 0
+
+
+@njit
+def visit_block(
+    loss, blas, order, scores, gram, y, cost, kappa, duals, starts, every, deltas, nonzeros, work
+):
+    """Visit the examples ``order`` in turn, given scores (B, m) at the block's start.
+
+    The lower triangle of ``gram`` (B, B) holds their inner products, through which each example
+    sees the changes of those before it. Leaves the changes in ``deltas``. Returns the sums of
+    gap shares and of rounding shares.
+    """
+    size, m = order.shape[0], scores.shape[1]
+    counts = np.empty(size, np.int64)
+    scratch = np.empty(m, scores.dtype)
+    gap = 0.0
+    rounding = 0.0
+    # The changes of examples before ``panel`` are in the scores of all later ones, those before
+    # ``group`` in the scores of the current panel.
+    panel = group = 0
+    for b in range(size):
+        i = order[b]
+        s = scores[b]
+        _add_earlier(s, gram[b], deltas, group, b, nonzeros, counts)
+        v = open_row(duals, i, scratch)
+        stands_for = every if b % every == 0 else 0
+        gap += ascend(loss, s, y[i], cost[i], kappa[i], starts[i], stands_for, v, deltas[b], work)
+        close_row(duals, i, y[i], v)
+        counts[b] = _list_nonzeros(deltas[b], nonzeros[b])
+        if counts[b] != 0:
+            rounding += rounding_of_visit(cost[i], kappa[i], deltas[b], float(size))
+        end = b + 1
+        if end % PANEL == 0 or end == size:
+            if _multiply_changes(blas, gram, deltas, counts, panel, end, size, scores):
+                panel = end
+            group = panel
+        elif end % GROUP == 0:
+            rest = min(size, (b // PANEL + 1) * PANEL)
+            if _multiply_changes(blas, gram, deltas, counts, group, end, rest, scores):
+                group = end
+    return gap, rounding
+
+
+@njit
+def _multiply_changes(blas, gram, deltas, counts, begin, end, last, scores):
+    """Add the changes of the examples ``begin`` to ``end`` to the scores of those up to ``last``.
+
+    Returns whether it did: few changes, and listed ones, are cheaper to add as they are met.
+    """
+    full = 0
+    for c in range(begin, end):
+        full += counts[c] < 0
+    if last <= end or 4 * full < end - begin or full < 4:
+        return False
+    multiply_add(blas, gram[end:last, begin:end], deltas[begin:end], scores[end:last])
+    return True
+
+
+@njit
+def lead_blocks(
+    loss,
+    blas,
+    x,
+    bias,
+    order,
+    w,
+    y,
+    cost,
+    kappa,
+    duals,
+    starts,
+    every,
+    rows,
+    grams,
+    scores,
+    deltas,
+    nonzeros,
+    bounds,
+    signals,
+):
+    """Visit the examples ``order`` of dense rows in blocks, the leading thread's part.
+
+    A block takes two matrix products: its scores before, and the change of W after its visits.
+    Thread t does both for the features ``bounds[t]`` to ``bounds[t + 1]``; the visits need them
+    all and are done here, while the first assistant gathers the rows of the next block and
+    their inner products. ``rows`` (3, B, d + 1), ``grams`` (2, B, B), ``scores`` (threads, B, m)
+    and ``deltas`` (B, m) are scratch. Returns the sums of gap shares and of rounding shares.
+    """
+    size = rows.shape[1]
+    m = w.shape[1]
+    threads = scores.shape[0]
+    work = np.empty((2, m), w.dtype)
+    n_blocks = (order.shape[0] + size - 1) // size
+    gap = 0.0
+    rounding = 0.0
+    for b in range(n_blocks):
+        here = order[b * size : (b + 1) * size]
+        if threads == 1 or b == 0:
+            gather_rows(x, bias, here, rows[b % 3])
+            lower_gram(blas, rows[b % 3, : here.shape[0]], grams[b % 2])
+        else:
+            wait_for(blas, signals, GATHERED, b)
+        announce(signals, READY, b + 1)
+        _multiply_slab(blas, b, order, w, rows, scores, deltas, bounds, 0)
+        for t in range(1, threads):
+            wait_for(blas, signals, DONE + SIGNALS_PER_THREAD * t, b + 1)
+            for c in range(here.shape[0]):
+                for j in range(m):
+                    scores[0, c, j] += scores[t, c, j]
+        found = visit_block(
+            loss,
+            blas,
+            here,
+            scores[0, : here.shape[0]],
+            grams[b % 2],
+            y,
+            cost,
+            kappa,
+            duals,
+            starts,
+            every,
+            deltas,
+            nonzeros,
+            work,
+        )
+        gap += found[0]
+        rounding += found[1]
+    announce(signals, READY, n_blocks + 1)
+    _multiply_slab(blas, n_blocks, order, w, rows, scores, deltas, bounds, 0)
+    for t in range(1, threads):
+        wait_for(blas, signals, DONE + SIGNALS_PER_THREAD * t, n_blocks + 1)
+    return gap, rounding
+
+
+@njit
+def assist_blocks(blas, x, bias, order, w, rows, grams, scores, deltas, bounds, signals, thread):
+    """The part of thread number ``thread`` in :func:`lead_blocks`."""
+    size = rows.shape[1]
+    n_blocks = (order.shape[0] + size - 1) // size
+    for b in range(n_blocks + 1):
+        if n_blocks == 0:
+            break
+        wait_for(blas, signals, READY, b + 1)
+        _multiply_slab(blas, b, order, w, rows, scores, deltas, bounds, thread)
+        announce(signals, DONE + SIGNALS_PER_THREAD * thread, b + 1)
+        if thread == 1 and b + 1 < n_blocks:
+            following = order[(b + 1) * size : (b + 2) * size]
+            gather_rows(x, bias, following, rows[(b + 1) % 3])
+            lower_gram(blas, rows[(b + 1) % 3, : following.shape[0]], grams[(b + 1) % 2])
+            announce(signals, GATHERED, b + 1)
+
+
+@njit
+def _multiply_slab(blas, b, order, w, rows, scores, deltas, bounds, thread):
+    """Add the changes of block b - 1 to a slab of W, then its part of the scores of block b."""
+    size = rows.shape[1]
+    slab = slice(bounds[thread], bounds[thread + 1])
+    if b > 0:
+        count = min(size, order.shape[0] - (b - 1) * size)
+        add_transposed(blas, rows[(b - 1) % 3, :count, slab], deltas[:count], w[slab])
+    count = min(size, order.shape[0] - b * size)
+    if count > 0:
+        multiply(blas, rows[b % 3, :count, slab], w[slab], scores[thread, :count])

@@ -1,0 +1,1 @@
+"""What a run of training measured: its clock, evaluations, certificate and result."""

@@ -1,0 +1,87 @@
+"""What a solver reports: an immutable record with the certificate of its solution."""
+
+import math
+from dataclasses import asdict, dataclass
+from typing import Any
+
+
+class _Bounds:
+    """The optimum lies between ``dual`` and ``primal``; P(0) is ``at_zero``."""
+
+    primal: float
+    dual: float
+    at_zero: float
+
+    @property
+    def gap(self) -> float:
+        """P - D, never negative."""
+        return max(self.primal - self.dual, 0.0) if not math.isnan(self.dual) else math.nan
+
+    @property
+    def relative_gap(self) -> float:
+        """The gap's share of the primal objective."""
+        return self.gap / self.primal if self.primal > 0 else self.gap
+
+    @property
+    def gain_gap(self) -> float:
+        """The gap's share of what training can gain at most, P(0) - D.
+
+        Where C is small the objective is nearly P(0) whatever the model, and a small share of it
+        says little.
+        """
+        gain = self.at_zero - self.dual
+        return self.gap / gain if gain > 0 else self.relative_gap
+
+    def within(self, tol: float) -> bool:
+        """Whether the gap is at most ``tol`` of both the objective and the possible gain."""
+        return self.relative_gap <= tol and self.gain_gap <= tol
+
+
+@dataclass(frozen=True)
+class Evaluation(_Bounds):
+    """The best primal and the best dual bound known at one moment of a run."""
+
+    epoch: float
+    seconds: float
+    primal: float
+    dual: float
+    at_zero: float = math.nan
+    accuracy: float | None = None
+
+
+@dataclass(frozen=True)
+class Result(_Bounds):
+    """How training ended.
+
+    ``gap = primal - dual`` bounds how far the solution's objective is from the optimum; it is
+    recomputed from the solution itself. ``relative_gap`` is its share of the primal objective,
+    ``gain_gap`` its share of what training can gain, P(0) - dual; converged means that both are
+    at most tol. For losses without a dual (the truncated entropy) ``dual`` is NaN.
+
+    ``status`` is "converged", "max_epochs", "interrupted" (Ctrl-C), "stopped" (by a callback) or
+    "stalled" (rounding allows no further progress). An epoch is one visit to every example or,
+    for phases that work otherwise, the same amount of multiplication. ``seconds`` leaves out what
+    compiling kernels takes on their first use. ``history`` holds an :class:`Evaluation` for each
+    time the gap was computed.
+    """
+
+    primal: float
+    dual: float
+    epochs: float
+    seconds: float
+    status: str
+    solver: str
+    history: tuple[Evaluation, ...] = ()
+    at_zero: float = math.nan
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data, for JSON."""
+        derived = ("gap", "relative_gap", "gain_gap")
+        return {**asdict(self), **{name: getattr(self, name) for name in derived}}
+
+    @classmethod
+    def from_dict(cls, data: dict[str, Any]) -> "Result":
+        """The inverse of :meth:`to_dict`."""
+        derived = ("gap", "relative_gap", "gain_gap", "history")
+        fields = {name: value for name, value in data.items() if name not in derived}
+        return cls(**fields, history=tuple(Evaluation(**e) for e in data.get("history", ())))

@@ -1,0 +1,134 @@
+"""One training run: the clock, the count of epochs, what was measured, who is told."""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shortlist.solvers.problem import Problem
+from shortlist.solvers.records.clock import working_time
+from shortlist.solvers.records.result import Evaluation, Result
+from shortlist.solvers.storage.base import State
+
+
+class StopTraining(Exception):
+    """Raise it in a callback to end training with the model as it is."""
+
+
+@dataclass(frozen=True)
+class Progress:
+    """What a callback sees after each epoch: the epoch, and the last exact evaluation."""
+
+    epoch: float
+    max_epochs: float
+    seconds: float
+    tol: float
+    last: Evaluation | None
+    weights: NDArray
+
+
+Callback = Callable[[Progress], object]
+
+
+@dataclass
+class Run:
+    """State and records of a run; every phase of training works on one of these.
+
+    ``weights`` and ``primal`` are the best met so far, ``bound`` the best dual bound. Zero bounds
+    the objective of a loss that is never negative, as all losses here.
+    """
+
+    problem: Problem
+    state: State
+    tol: float
+    max_epochs: float
+    callback: Callback | None = None
+    accuracy: Callable[[NDArray], float] | None = None
+    solver: str = "sdca"
+    epochs: float = 0.0
+    weights: NDArray | None = None
+    primal: float = math.inf
+    bound: float = 0.0
+    clock: float = field(default_factory=working_time)
+    history: list[Evaluation] = field(default_factory=list)
+    at_zero: float = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.at_zero = self.problem.at_zero
+        if not self.problem.loss.convex:
+            self.bound = math.nan
+
+    @property
+    def seconds(self) -> float:
+        """Seconds of training so far; those of compiling kernels do not count."""
+        return working_time() - self.clock
+
+    @property
+    def wanted(self) -> float:
+        """The largest gap that is small enough, as far as is known."""
+        primal = min(self.primal, self.at_zero)
+        return self.tol * max(min(primal, self.at_zero - self.bound), 0.0)
+
+    def record(
+        self, primal: float, dual: float, weights: NDArray, trusted: bool = True
+    ) -> Evaluation:
+        """Note an evaluation. Time spent on validation accuracy is not training time.
+
+        A dual bound that is not ``trusted``, as rounding may have raised it, goes into the history
+        but not into the result.
+        """
+        if primal < self.primal or self.weights is None:
+            self.primal = primal
+            self.weights = weights.copy()
+        if trusted and dual > self.bound:
+            self.bound = dual
+        seconds = self.seconds
+        accuracy = None
+        if self.accuracy is not None:
+            before = working_time()
+            accuracy = self.accuracy(self.weights)
+            self.clock += working_time() - before
+        # A bound can exceed the primal by rounding only.
+        bound = min(max(self.bound, dual), self.primal)
+        found = Evaluation(
+            self.epochs,
+            seconds,
+            self.primal,
+            math.nan if math.isnan(self.bound) else bound,
+            self.at_zero,
+            accuracy,
+        )
+        self.history.append(found)
+        return found
+
+    def certify(self) -> Evaluation:
+        """Compute the gap of the state and note it."""
+        found = self.problem.certify(self.state, self.wanted)
+        return self.record(found.primal, found.dual, self.state.weights)
+
+    def notify(self, weights: NDArray | None = None) -> None:
+        """Call the callback; training ends if it returns True or raises StopTraining."""
+        if self.callback is None:
+            return
+        last = self.history[-1] if self.history else None
+        shown = weights if weights is not None else self.state.weights
+        answer = self.callback(
+            Progress(self.epochs, self.max_epochs, self.seconds, self.tol, last, shown)
+        )
+        # Comparing the numbers of an evaluation gives NumPy's True.
+        if isinstance(answer, bool | np.bool_) and answer:
+            raise StopTraining
+
+    def result(self, status: str) -> Result:
+        return Result(
+            self.primal,
+            min(self.bound, self.primal),
+            self.epochs,
+            self.seconds,
+            status,
+            self.solver,
+            tuple(self.history),
+            self.at_zero,
+        )

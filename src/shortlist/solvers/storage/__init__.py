@@ -1,0 +1,26 @@
+"""How examples and duals are stored. One module for each way; ``base`` has the interface."""
+
+from typing import Any
+
+from scipy import sparse
+
+from shortlist.solvers.storage.base import Costs, State, Storage, Sums
+from shortlist.solvers.storage.csr import CsrStorage
+from shortlist.solvers.storage.dense import DenseStorage
+from shortlist.solvers.storage.gram import GramStorage
+
+__all__ = [
+    "Costs",
+    "CsrStorage",
+    "DenseStorage",
+    "GramStorage",
+    "State",
+    "Storage",
+    "Sums",
+    "open_storage",
+]
+
+
+def open_storage(X: Any, bias: float) -> Storage:
+    """The storage for a matrix of features, with a constant feature of value ``bias``."""
+    return CsrStorage(X, bias) if sparse.issparse(X) else DenseStorage(X, bias)

@@ -1,0 +1,119 @@
+"""How examples are stored: the interface that strategies are written against.
+
+A storage knows its examples and how to compute with them. Strategies never look inside. A new way
+to store examples is a class with this interface and an entry in ``storage.open_storage``.
+
+``weights`` are what scores are made from: W, shape (d + 1, m), whose last row belongs to the
+intercept; or A = -C v, shape (n, m), where examples are known by their inner products only.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shortlist.losses.base import Loss
+from shortlist.solvers.duals import Duals
+from shortlist.solvers.threads import Crew
+
+# Bytes of a temporary array.
+CHUNK_BYTES = 1 << 26
+
+
+@dataclass(frozen=True)
+class Costs:
+    """The data of the problem besides the examples: labels and C_i."""
+
+    y: NDArray
+    cost: NDArray
+
+
+@dataclass
+class State:
+    """The variables of SDCA: weights that belong to the duals v (n, m), and warm starts.
+
+    ``rounding`` bounds how far the weights are from those of the duals: their squared distance is
+    at most about ``rounding`` times the squared unit roundoff.
+    """
+
+    weights: NDArray
+    duals: Duals
+    starts: NDArray
+    rounding: float = 0.0
+
+
+class Sums(NamedTuple):
+    """Sums over examples that a certificate is made of; see ``kernels.gradient``."""
+
+    losses: float
+    conjugates: float
+    products: float
+    distances: float
+    sizes: float
+
+
+class Storage(Protocol):
+    """Examples with labels' costs left aside."""
+
+    n: int
+    dtype: np.dtype
+    # |x_i|^2, the constant feature included.
+    kappa: NDArray
+    # Multiplications that one score takes.
+    width: float
+    # Whether there are explicit weights: descents and visits on the support need them.
+    explicit: bool
+    # What a number costs in a visit on the support, in units of one in an epoch.
+    support_price: float
+
+    # Multiplications of the pieces that threads can share; 0: BLAS has its own threads.
+    def shared_work(self, m: int) -> float: ...
+    def zero_weights(self, m: int) -> NDArray: ...
+    def squared_norm(self, weights: NDArray) -> float | None: ...
+    def largest_column(self, weights: NDArray) -> float: ...
+    def epoch(
+        self, loss: Loss, order: NDArray, state: State, costs: Costs, every: int, crew: Crew
+    ) -> Iterator[float]: ...
+    def support_epoch(
+        self, loss: Loss, order: NDArray, by_class: NDArray, state: State, costs: Costs
+    ) -> tuple[float, int, int]: ...
+    def certify(
+        self, loss: Loss, weights: NDArray, duals: Duals, costs: Costs, crew: Crew, double: bool
+    ) -> Sums: ...
+    def rebuild(self, duals: Duals, cost: NDArray) -> NDArray: ...
+    def loss_gradient(
+        self, loss: Loss, weights: NDArray, costs: Costs, crew: Crew, double: bool
+    ) -> tuple[float, NDArray]: ...
+    def fill_duals(
+        self, loss: Loss, weights: NDArray, costs: Costs, duals: Duals, crew: Crew
+    ) -> None: ...
+    def class_sums(self, costs: Costs, m: int) -> NDArray: ...
+    def sample(self, step: int) -> NDArray: ...
+
+
+def chunks(n: int, row_bytes: int) -> Iterator[slice]:
+    """Slices of a few dozen megabytes that cover n rows."""
+    size = max(1, min(n, CHUNK_BYTES // max(row_bytes, 1)))
+    for begin in range(0, n, size):
+        yield slice(begin, min(begin + size, n))
+
+
+def squared_norm(weights: NDArray) -> float:
+    """|W|^2 in double, a piece at a time."""
+    flat = weights.reshape(-1)
+    pieces = (flat[i : i + (1 << 20)].astype(np.float64) for i in range(0, flat.size, 1 << 20))
+    return float(sum(np.dot(piece, piece) for piece in pieces))
+
+
+def shares_of(begin: int, end: int, count: int) -> list[tuple[int, int]]:
+    """A range divided into so many parts, the empty ones left out."""
+    bounds = np.linspace(begin, end, count + 1).astype(int).tolist()
+    return [(a, b) for a, b in pairwise(bounds) if a < b] or [(begin, end)]
+
+
+def active_examples(costs: Any) -> NDArray:
+    """The examples that count: those with a cost."""
+    return np.flatnonzero(costs.cost > 0)

@@ -1,0 +1,113 @@
+"""Examples as the rows of an array, in memory or mapped from a file."""
+
+from collections.abc import Iterator
+from functools import partial
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shortlist._native import blas_for
+from shortlist.losses.base import Loss
+from shortlist.solvers.duals import rows_at_once, writable
+from shortlist.solvers.kernels.rows import DenseRows
+from shortlist.solvers.kernels.visit import (
+    DONE,
+    SIGNALS_PER_THREAD,
+    assist_blocks,
+    lead_blocks,
+)
+from shortlist.solvers.storage.base import Costs, State, chunks
+from shortlist.solvers.storage.features import MULTIPLICATIONS_PER_CALL, FeatureStorage
+from shortlist.solvers.threads import WORTH_A_THREAD, Crew
+
+# W of at most this many entries stays in the first-level cache: examples are visited singly.
+MOST_WEIGHTS_IN_TURN = 1 << 13
+# Examples in a block. Larger blocks make better products with W; the block's own inner products
+# cost (size / (4 m) + size / (4 d)) of them. Measured on two cores from 15000 x 384 x 150 to
+# 10000 x 2048 x 1000: between 64 and 256 by the size of W.
+SMALL_BLOCK, LARGE_BLOCK = 64, 256
+
+
+def block_size(d: int, m: int) -> int:
+    """Examples in a block for d features and m classes."""
+    fitting = int(min(d, m) / 1.5) // 32 * 32
+    return min(max(fitting, SMALL_BLOCK), LARGE_BLOCK)
+
+
+class DenseStorage(FeatureStorage):
+    """Rows of a float32 or float64 matrix."""
+
+    def __init__(self, x: NDArray, bias: float = 0.0, block: int | None = None) -> None:
+        # Rows must lie together for the kernels.
+        super().__init__(x if x.flags.c_contiguous else np.ascontiguousarray(x), bias)
+        self.block = block
+        self.width = self.d + 1.0
+        self.support_price = 8.0  # BLAS makes the multiplications of an epoch cheap
+        self.kappa = np.empty(self.n)
+        for part in chunks(self.n, self.d * 8):
+            rows = np.asarray(self.x[part], dtype=np.float64)
+            self.kappa[part] = np.einsum("ij,ij->i", rows, rows) + self.bias**2
+
+    def view(self) -> DenseRows:
+        return DenseRows(self.x, self.bias)
+
+    def epoch(
+        self, loss: Loss, order: NDArray, state: State, costs: Costs, every: int, crew: Crew
+    ) -> Iterator[float]:
+        if self.block is None and state.weights.size <= MOST_WEIGHTS_IN_TURN:
+            yield from super().epoch(loss, order, state, costs, every, crew)
+        else:
+            yield from self._epoch_in_blocks(loss, order, state, costs, every, crew)
+
+    def _epoch_in_blocks(
+        self, loss: Loss, order: NDArray, state: State, costs: Costs, every: int, crew: Crew
+    ) -> Iterator[float]:
+        w = state.weights
+        width, m = w.shape
+        size = min(self.block or block_size(width, m), order.size)
+        threads = min(crew.size, max(1, int(size * width * m / WORTH_A_THREAD)))
+        dtype, blas = self.dtype, blas_for(self.dtype)
+        rows = np.empty((3, size, width), dtype)
+        grams = np.empty((2, size, size), dtype)
+        scores = np.empty((threads, size, m), dtype)
+        deltas = np.empty((size, m), dtype)
+        nonzeros = np.empty((size, max(1, m // 8)), np.int32)
+        bounds = np.linspace(0, width, threads + 1).astype(np.int64)
+        per_call = max(1, int(MULTIPLICATIONS_PER_CALL / (2.0 * width * m)) // size) * size
+        per_call = max(size, rows_at_once(state.duals, per_call) // size * size)
+        bias = dtype.type(self.bias)
+        for begin in range(0, order.size, per_call):
+            part = order[begin : begin + per_call]
+            signals = np.zeros(DONE + SIGNALS_PER_THREAD * threads, np.int64)
+            shared = (rows, grams, scores, deltas, bounds, signals)
+
+            def lead(part: NDArray = part, signals: NDArray = signals) -> tuple[float, float]:
+                return lead_blocks(
+                    loss.spec,
+                    blas,
+                    self.x,
+                    bias,
+                    part,
+                    w,
+                    costs.y,
+                    costs.cost,
+                    self.kappa,
+                    writable(state.duals, part.size),
+                    state.starts,
+                    every,
+                    rows,
+                    grams,
+                    scores,
+                    deltas,
+                    nonzeros,
+                    bounds,
+                    signals,
+                )
+
+            assistants = [
+                partial(assist_blocks, blas, self.x, bias, part, w, *shared, thread)
+                for thread in range(1, threads)
+            ]
+            gap, rounding = crew.assisted(lead, assistants)
+            state.rounding += rounding + self.squared_norm(w) * (part.size / size)
+            yield gap

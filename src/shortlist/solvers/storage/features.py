@@ -1,0 +1,242 @@
+"""Examples with explicit features, dense or CSR: all that is the same for both."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from shortlist._native import blas_for
+from shortlist.losses.base import Loss
+from shortlist.solvers.duals import (
+    Duals,
+    as_array,
+    readable,
+    rows_at_once,
+    store,
+    writable,
+)
+from shortlist.solvers.kernels.gradient import certify, sum_losses_and_gradient, write_gradients
+from shortlist.solvers.kernels.support import visit_support
+from shortlist.solvers.kernels.visit import visit_in_turn
+from shortlist.solvers.storage.base import (
+    Costs,
+    State,
+    Sums,
+    chunks,
+    shares_of,
+    squared_norm,
+)
+from shortlist.solvers.threads import Crew
+
+# Kernels cannot be interrupted. They are called for about so many multiplications at a time,
+# some tenths of a second, so that Ctrl-C is answered.
+MULTIPLICATIONS_PER_CALL = 1e10
+
+
+class FeatureStorage:
+    """Scores come from W, shape (d + 1, m)."""
+
+    explicit: bool = True
+    support_price: float
+    kappa: NDArray
+    width: float
+
+    def __init__(self, x: Any, bias: float) -> None:
+        self.x = x
+        self.n, self.d = x.shape
+        self.dtype = x.dtype
+        self.bias = float(bias)
+
+    def view(self) -> Any:
+        """The examples as kernels see them."""
+        raise NotImplementedError
+
+    def part_in_double(self, part: slice) -> "FeatureStorage":
+        """Some of the examples, in double."""
+        return type(self)(self.x[part].astype(np.float64), self.bias)
+
+    def shared_work(self, m: int) -> float:
+        return self.n * self.width * m
+
+    def zero_weights(self, m: int) -> NDArray:
+        return np.zeros((self.d + 1, m), self.dtype)
+
+    def squared_norm(self, weights: NDArray) -> float:
+        return squared_norm(weights)
+
+    def largest_column(self, weights: NDArray) -> float:
+        """The largest norm of a class's weights."""
+        return float(np.sqrt(np.einsum("cj,cj->j", weights, weights, dtype=np.float64).max()))
+
+    def epoch(
+        self, loss: Loss, order: NDArray, state: State, costs: Costs, every: int, crew: Crew
+    ) -> Iterator[float]:
+        """One SDCA visit to every example of ``order``; yields estimates of parts of the gap."""
+        per_row = 2.0 * self.width * state.weights.shape[1]
+        most = max(1, int(MULTIPLICATIONS_PER_CALL / per_row / 8))
+        size = rows_at_once(state.duals, most)
+        view = self.view()
+        for begin in range(0, order.size, size):
+            part = order[begin : begin + size]
+            gap, rounding = visit_in_turn(
+                loss.spec,
+                view,
+                part,
+                state.weights,
+                costs.y,
+                costs.cost,
+                self.kappa,
+                writable(state.duals, part.size),
+                state.starts,
+                every,
+            )
+            state.rounding += rounding
+            yield gap
+
+    def support_epoch(
+        self, loss: Loss, order: NDArray, by_class: NDArray, state: State, costs: Costs
+    ) -> tuple[float, int, int]:
+        gap, rounding, entries, moved = visit_support(
+            loss.spec,
+            self.view(),
+            order,
+            by_class,
+            costs.y,
+            costs.cost,
+            self.kappa,
+            readable(state.duals),
+            loss.fewest_classes,
+        )
+        state.rounding += rounding
+        return gap, entries, moved
+
+    def certify(
+        self, loss: Loss, weights: NDArray, duals: Duals, costs: Costs, crew: Crew, double: bool
+    ) -> Sums:
+        """What a certificate needs to know of the examples; ``double`` asks for float64."""
+        if double and self.dtype != np.float64:
+            return self._certify_in_double(loss, weights, duals, costs, crew)
+        w = np.ascontiguousarray(weights, self.dtype)
+        view, blas = self.view(), blas_for(self.dtype)
+
+        def part(begin: int, end: int) -> NDArray:
+            return certify(
+                loss.spec,
+                view,
+                blas,
+                begin,
+                end,
+                w,
+                costs.y,
+                costs.cost,
+                self.kappa,
+                readable(duals),
+                loss.smooth,
+            )
+
+        return Sums(*np.sum(self._in_parts(part, w.shape[1], crew), axis=0))
+
+    def _certify_in_double(
+        self, loss: Loss, weights: NDArray, duals: Duals, costs: Costs, crew: Crew
+    ) -> Sums:
+        totals = np.zeros(5)
+        w = weights.astype(np.float64)
+        for part, double, own in self._parts_in_double(costs, w.shape[1]):
+            v = as_array(duals[part]).astype(np.float64)
+            totals += double.certify(loss, w, v, own, crew, double=False)
+        return Sums(*totals)
+
+    def rebuild(self, duals: Duals, cost: NDArray) -> NDArray:
+        """W(v), summed in double: where C is large, large terms cancel."""
+        total = np.zeros((self.d + 1, duals.shape[1]))
+        for part in chunks(self.n, int(max(self.width, duals.shape[1])) * 8):
+            shares = as_array(duals[part]) * -cost[part, None]
+            total[:-1] += self.x[part].T.astype(np.float64) @ shares
+            total[-1] += self.bias * shares.sum(axis=0)
+        return total
+
+    def loss_gradient(
+        self, loss: Loss, weights: NDArray, costs: Costs, crew: Crew, double: bool
+    ) -> tuple[float, NDArray]:
+        """sum_i C_i L(W'x_i) and its gradient in W; ``double`` asks for float64."""
+        if double and self.dtype != np.float64:
+            return self._loss_gradient_in_double(loss, weights, costs, crew)
+        w = np.ascontiguousarray(weights, self.dtype)
+        view, blas = self.view(), blas_for(self.dtype)
+
+        def part(begin: int, end: int) -> tuple[float, NDArray]:
+            gradient = np.empty_like(w)
+            value = sum_losses_and_gradient(
+                loss.spec, view, blas, begin, end, w, costs.y, costs.cost, gradient
+            )
+            return value, gradient
+
+        found = self._in_parts(part, 2 * w.shape[1], crew)
+        total = found[0][1]
+        for _, gradient in found[1:]:
+            total += gradient
+        return sum(value for value, _ in found), total
+
+    def _loss_gradient_in_double(
+        self, loss: Loss, weights: NDArray, costs: Costs, crew: Crew
+    ) -> tuple[float, NDArray]:
+        w = weights.astype(np.float64)
+        value, total = 0.0, np.zeros_like(w)
+        for _, double, own in self._parts_in_double(costs, w.shape[1]):
+            losses, gradient = double.loss_gradient(loss, w, own, crew, double=False)
+            value += losses
+            total += gradient
+        return value, total
+
+    def _parts_in_double(
+        self, costs: Costs, m: int
+    ) -> Iterator[tuple[slice, "FeatureStorage", Costs]]:
+        for part in chunks(self.n, int(max(self.width, m)) * 8):
+            y, cost = np.ascontiguousarray(costs.y[part]), np.ascontiguousarray(costs.cost[part])
+            yield part, self.part_in_double(part), Costs(y, cost)
+
+    def fill_duals(
+        self, loss: Loss, weights: NDArray, costs: Costs, duals: Duals, crew: Crew
+    ) -> None:
+        """Set v_i = grad L at the scores of ``weights``."""
+        w = np.ascontiguousarray(weights, self.dtype)
+        view, blas = self.view(), blas_for(self.dtype)
+        for part in chunks(self.n, w.shape[1] * self.dtype.itemsize):
+            g = np.empty((part.stop - part.start, w.shape[1]), self.dtype)
+
+            def share(begin: int, end: int, part: slice = part, g: NDArray = g) -> None:
+                out = g[begin - part.start : end - part.start]
+                write_gradients(loss.spec, view, blas, begin, end, w, costs.y, out)
+
+            crew.run(share, shares_of(part.start, part.stop, crew.size))
+            store(duals, part, costs.y[part], g)
+
+    def class_sums(self, costs: Costs, m: int) -> NDArray:
+        """sum_i C_i x_i e_y', shape (d + 1, m), in double; one label an example."""
+        total = np.zeros((self.d + 1, m))
+        for part in chunks(self.n, int(self.width) * 8):
+            y, cost = costs.y[part], costs.cost[part]
+            labels = sparse.csr_array((cost, y, np.arange(len(y) + 1)), shape=(len(y), m))
+            total[:-1] += self._dense(labels.T @ self.x[part]).T
+            total[-1] += self.bias * np.bincount(y, cost, m)
+        return total
+
+    def sample(self, step: int) -> NDArray:
+        """Every ``step``-th example as a dense row in double, the constant feature last."""
+        given = self._dense(self.x[::step])
+        return np.column_stack([given, np.full(len(given), self.bias)]).astype(np.float64)
+
+    @staticmethod
+    def _dense(x: Any) -> NDArray:
+        return x
+
+    def _in_parts(self, work: Any, m: int, crew: Crew) -> list[Any]:
+        """``work(begin, end)`` over all examples: threads share pieces that Ctrl-C can part."""
+        rows = max(crew.size, int(MULTIPLICATIONS_PER_CALL * crew.size / (self.width * m + 1)))
+        return [
+            found
+            for begin in range(0, self.n, rows)
+            for found in crew.run(work, shares_of(begin, min(begin + rows, self.n), crew.size))
+        ]

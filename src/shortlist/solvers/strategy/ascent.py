@@ -1,0 +1,125 @@
+"""Stochastic dual coordinate ascent: epochs of visits, exact gaps when they are due."""
+
+import numpy as np
+
+from shortlist.solvers.duals import readable
+from shortlist.solvers.kernels.support import support_rows
+from shortlist.solvers.records.result import Evaluation
+from shortlist.solvers.records.run import Run
+from shortlist.solvers.storage.base import active_examples
+
+# Of the gap estimated during an epoch, the share that is expected to be left at its end.
+FIRST_SHARE_LEFT = 0.3
+# Examples whose share of the gap is measured: at least so many an epoch, and one in so many.
+# A few hard examples can hold most of the gap, so the sample must not be small.
+MEASURED_EXAMPLES, MEASURED_EVERY = 1000, 8
+# Support epochs end when the gap on the support is this share of what the first one found,
+SUPPORT_GAP_LEFT = 0.03
+# or when they have cost so many full epochs.
+SUPPORT_EPOCHS = 4.0
+# More epochs than so many times the patience are too many, whatever the rate promises.
+MAX_EPOCHS_OVER_PATIENCE = 3.0
+# Below so many units in the last place of the primal, the gap is rounding.
+RESOLUTION_ULPS = 8
+
+
+def ascend(run: Run, random: np.random.Generator, patience: float = np.inf) -> str:
+    """Visit all examples, epoch by epoch, until the gap is small enough.
+
+    Returns a status, or "slow" as soon as the measured rate of convergence promises more than
+    ``patience`` further epochs, or too many have been spent.
+    """
+    problem = run.problem
+    active = active_examples(problem.costs)
+    every = min(max(active.size // MEASURED_EXAMPLES, 1), MEASURED_EVERY)
+    on_support = problem.loss.sparse_duals and problem.storage.explicit
+    eps = float(np.finfo(problem.storage.dtype).eps)
+    # A tolerance below rounding asks for all the digits there are: then only a stall ends it.
+    resolved = run.tol >= RESOLUTION_ULPS * eps
+    share_left = FIRST_SHARE_LEFT
+    first_epoch, first_look = run.epochs, len(run.history)
+    earliest = run.epochs
+    next_look = run.epochs + 1
+    while run.epochs < run.max_epochs:
+        estimate = _epoch(run, random.permutation(active), every)
+        if on_support:
+            _polish_support(run, random)
+        promising = share_left * estimate <= 0.8 * run.wanted and run.epochs >= earliest
+        if promising or run.epochs >= min(next_look, run.max_epochs):
+            found = run.certify()
+            if resolved and found.within(run.tol):
+                run.notify()
+                return "converged"
+            looks = run.history[first_look:]
+            if _stalled(looks, eps):
+                return "converged" if found.within(run.tol) else "stalled"
+            spent = run.epochs - first_epoch
+            too_many = spent > MAX_EPOCHS_OVER_PATIENCE * patience
+            if too_many or _epochs_to_go(looks, run.wanted) > patience:
+                return "slow"
+            if estimate > 0:
+                share_left = min(max(found.gap / estimate, 0.01), 10.0)
+            earliest = run.epochs + 0.1 * spent
+            next_look = run.epochs + max(1.0, spent)
+        run.notify()
+    if not run.history or run.history[-1].epoch < run.epochs:
+        run.certify()
+    return "converged" if run.history[-1].within(run.tol) else "max_epochs"
+
+
+def _epoch(run: Run, order: np.ndarray, every: int) -> float:
+    """Visit the examples in this order; returns the estimated gap."""
+    problem = run.problem
+    parts = problem.storage.epoch(
+        problem.loss, order, run.state, problem.costs, every, problem.crew
+    )
+    estimate = sum(parts)
+    run.epochs += 1
+    return estimate
+
+
+def _polish_support(run: Run, random: np.random.Generator) -> None:
+    """Cheap epochs on the support until its gap is well down or enough is spent."""
+    problem, state = run.problem, run.state
+    scratch = np.empty(problem.n_classes, state.duals.dtype)
+    rows = support_rows(readable(state.duals), problem.costs.cost, scratch)
+    by_class = np.ascontiguousarray(state.weights.T)
+    whole = problem.storage.n * problem.n_classes
+    spent = 0.0
+    first = None
+    while spent < SUPPORT_EPOCHS and rows.size:
+        rows = random.permutation(rows)
+        gap, entries, moved = problem.storage.support_epoch(
+            problem.loss, rows, by_class, state, problem.costs
+        )
+        if not entries:
+            break
+        spent += problem.storage.support_price * entries / whole
+        run.epochs += entries / whole
+        first = gap if first is None else first
+        if gap <= max(SUPPORT_GAP_LEFT * first, 0.1 * run.wanted):
+            break
+        # Skip examples whose dual did not change: most stay at a bound. The next full epoch
+        # visits them again.
+        rows = rows[:moved]
+    state.weights = np.ascontiguousarray(by_class.T)
+
+
+def _epochs_to_go(looks: list[Evaluation], wanted: float) -> float:
+    """Epochs to the gap wanted if it goes on shrinking as between the last two looks."""
+    if len(looks) < 2:
+        return 0.0
+    before, now = looks[-2:]
+    if now.gap <= 0 or now.epoch <= before.epoch:
+        return 0.0
+    if before.gap <= now.gap:
+        return np.inf
+    rate = np.log(before.gap / now.gap) / (now.epoch - before.epoch)
+    return float(np.log(max(now.gap / max(wanted, 1e-300), 1.0)) / rate)
+
+
+def _stalled(looks: list[Evaluation], eps: float) -> bool:
+    """No progress any more, at a gap that rounding explains."""
+    if len(looks) < 4 or looks[-1].relative_gap > 1e4 * eps:
+        return False
+    return min(look.gap for look in looks[-3:]) >= 0.99 * looks[-4].gap

@@ -1,0 +1,153 @@
+"""L-BFGS on the primal, with the certificate that every smooth convex loss gives for free.
+
+At any W put v_i = grad L(y_i, W'x_i). Then the duality gap between W and v is exactly
+1/2 |grad P(W)|^2, so that P(W) - 1/2 |grad P(W)|^2 is a lower bound on the optimum.
+
+Where directions differ much in curvature, the gradient is large long after the objective has
+settled. So the bound is also asked for at another point: gradients are nearly linear along the last
+steps, and the combination of the last iterates whose gradients cancel best is computed without
+looking at the data. When it promises a small enough gap, one evaluation there decides.
+
+For the truncated entropy, which is not convex, 1/2 |grad P|^2 only measures stationarity.
+"""
+
+from collections import deque
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shortlist.solvers.records.run import Run
+from shortlist.solvers.strategy.conditioning import Conditioner, condition
+from shortlist.solvers.strategy.lbfgs import Point, lbfgs
+
+# Iterates whose gradients are combined, fewer if they would take more numbers than this.
+COMBINED = 12
+MOST_KEPT_NUMBERS = 1 << 26
+# A combination is evaluated when it promises this share of the gap wanted,
+PROMISE = 0.8
+# and after one that did not keep its promise, when the promise is so many times better.
+BETTER_PROMISE = 0.5
+# Combinations are not tried while the gap is so many times what is wanted.
+MOST_PROMISED = 1e3
+# Relative rounding of the objective in units of the storage's precision.
+NOISE_ULPS = 2.0
+
+
+def descend(run: Run, weights: NDArray) -> tuple[str, NDArray | None]:
+    """Minimise the primal from ``weights``; leaves the best in the run.
+
+    Returns a status and the weights whose gradients are the best duals met here, None if the
+    run's own duals are better. One evaluation of value and gradient counts as one epoch: both
+    cost two products with the data.
+    """
+    return _Descent(run).go(weights)
+
+
+class _Descent:
+    def __init__(self, run: Run) -> None:
+        self.run = run
+        self.convex = run.problem.loss.convex
+        self.dtype = run.problem.storage.dtype
+        self.best_bound = -np.inf
+        self.best_for_dual: NDArray | None = None
+        size = run.problem.storage.zero_weights(1).size * run.problem.n_classes
+        kept = int(min(max(MOST_KEPT_NUMBERS // (2 * size), 3), COMBINED))
+        self.recent: deque[tuple[NDArray, NDArray]] = deque(maxlen=kept)
+        self.failed_promise = np.inf
+
+    def go(self, weights: NDArray) -> tuple[str, NDArray | None]:
+        run = self.run
+        start = self._evaluate(weights)
+        if self._note(start):
+            return "converged", self.best_for_dual
+        conditioner = condition(run.problem, weights)
+        shape = weights.shape
+
+        def objective(place: NDArray) -> Point:
+            w = conditioner.backward(place.reshape(shape))
+            value, gradient = self._evaluate(w)[1:]
+            return Point(place, value, conditioner.gradient(gradient).reshape(-1))
+
+        noise = NOISE_ULPS * float(np.finfo(self.dtype).eps)
+        for point in lbfgs(objective, self._start(conditioner, start), noise):
+            w, g = self._unconditioned(conditioner, point, shape)
+            if self._note(Point(w, point.value, g)) or self._combine():
+                return "converged", self.best_for_dual
+            if run.epochs >= run.max_epochs:
+                return "max_epochs", self.best_for_dual
+        return "stalled", self.best_for_dual
+
+    def _start(self, conditioner: Conditioner, start: Point) -> Point:
+        place = conditioner.forward(start.place).reshape(-1)
+        return Point(place, start.value, conditioner.gradient(start.gradient).reshape(-1))
+
+    def _unconditioned(
+        self, conditioner: Conditioner, point: Point, shape: tuple[int, ...]
+    ) -> tuple[NDArray, NDArray]:
+        place, gradient = self.last.place, self.last.gradient
+        if point.value == self.last.value:
+            return place, gradient
+        # The line search went back to an earlier trial.
+        found = self._evaluate(conditioner.backward(point.place.reshape(shape)))
+        return found.place, found.gradient
+
+    def _evaluate(self, weights: NDArray) -> Point:
+        value, gradient = self.run.problem.primal_gradient(weights)
+        self.run.epochs += 1
+        self.last = Point(weights, value, gradient)
+        return self.last
+
+    def _note(self, point: Point) -> bool:
+        """Record a point; returns whether the gap is small enough."""
+        run = self.run
+        self.recent.append((point.place, point.gradient))
+        half = 0.5 * float(np.vdot(point.gradient, point.gradient))
+        bound = point.value - half if self.convex else np.nan
+        if bound > self.best_bound:
+            self.best_bound = bound
+            if bound > run.bound:
+                self.best_for_dual = point.place
+        trusted = self.dtype == np.float64
+        found = run.record(point.value, bound, point.place, trusted)
+        run.notify(point.place)
+        if not self.convex:
+            return half <= run.tol * point.value
+        return found.within(run.tol) and (trusted or self._confirm(point.place))
+
+    def _confirm(self, weights: NDArray) -> bool:
+        """Certify a point in double: single precision is not trusted with a bound."""
+        run = self.run
+        value, gradient = run.problem.primal_gradient(weights, double=True)
+        run.epochs += 2
+        run.primal = min(run.primal, value)
+        bound = value - 0.5 * float(np.vdot(gradient, gradient))
+        return run.record(value, bound, weights).within(run.tol)
+
+    def _combine(self) -> bool:
+        """Evaluate the combination of recent iterates with the smallest gradient, if it promises.
+
+        Returns whether its gap is small enough.
+        """
+        (w, g), others = self.recent[-1], list(self.recent)[:-1]
+        square = float(np.vdot(g, g))
+        wanted = self.run.wanted
+        if not self.convex or len(others) < 2 or 0.5 * square > MOST_PROMISED * wanted:
+            return False
+        changes = np.stack([(g - other).reshape(-1) for _, other in others])
+        inner = (changes @ changes.T).astype(np.float64)
+        right = (changes @ g.reshape(-1)).astype(np.float64)
+        inner[np.diag_indices_from(inner)] *= 1.0 + 1e-7
+        try:
+            factors = np.linalg.solve(inner, right)
+        except np.linalg.LinAlgError:
+            return False
+        promised = 0.5 * (square - float(factors @ right))
+        if not 0 <= promised <= min(PROMISE * wanted, BETTER_PROMISE * self.failed_promise):
+            return False
+        shifts = (factor * (w - other) for factor, (other, _) in zip(factors, others, strict=True))
+        found = self._evaluate((w - sum(shifts)).astype(w.dtype))
+        if self._note(found):
+            return True
+        self.failed_promise = promised
+        self.recent.pop()
+        return False

@@ -1,0 +1,124 @@
+"""L-BFGS: the steps alone. Who asks for them decides when to stop."""
+
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+# Pairs of steps and changes of the gradient that the inverse Hessian is modelled from.
+PAIRS = 12
+# The two conditions of Wolfe on a step: enough decrease, enough of the slope gone.
+DECREASE, SLOPE_LEFT = 1e-4, 0.9
+MOST_TRIALS = 25
+# Pairs with less curvature, relative to the squared change of the gradient, are rounding.
+TINY_CURVATURE = 1e-16
+
+
+class Point(NamedTuple):
+    """A place, the objective there and its gradient, all as vectors."""
+
+    place: NDArray
+    value: float
+    gradient: NDArray
+
+
+Objective = Callable[[NDArray], Point]
+
+
+def lbfgs(objective: Objective, start: Point, noise: float) -> Iterator[Point]:
+    """Points of decreasing value from ``start`` on; ends where no step decreases it further.
+
+    ``noise`` is the relative rounding of values: differences below it decide nothing.
+    """
+    steps: list[NDArray] = []
+    changes: list[NDArray] = []
+    curvatures: list[float] = []
+    point = start
+    while True:
+        direction = _direction(point.gradient, steps, changes, curvatures)
+        slope = float(np.vdot(point.gradient, direction))
+        if not slope < 0.0:
+            if not steps:
+                return
+            steps, changes, curvatures = [], [], []
+            continue
+        # Before the curvature is known, a step as long as the gradient's norm is a guess.
+        first = 1.0 if steps else min(1.0, 1.0 / float(np.linalg.norm(direction)))
+        found = _search(objective, point, direction, slope, first, noise)
+        if found is None:
+            if not steps:
+                return
+            steps, changes, curvatures = [], [], []
+            continue
+        step, change = found.place - point.place, found.gradient - point.gradient
+        curvature = float(np.vdot(step, change))
+        if curvature > TINY_CURVATURE * float(np.vdot(change, change)):
+            steps.append(step)
+            changes.append(change)
+            curvatures.append(curvature)
+            if len(steps) > PAIRS:
+                del steps[0], changes[0], curvatures[0]
+        point = found
+        yield point
+
+
+def _direction(
+    gradient: NDArray, steps: list[NDArray], changes: list[NDArray], curvatures: list[float]
+) -> NDArray:
+    """The two-loop recursion."""
+    direction = -gradient
+    factors = []
+    for step, change, curvature in zip(
+        reversed(steps), reversed(changes), reversed(curvatures), strict=True
+    ):
+        factor = float(np.vdot(step, direction)) / curvature
+        factors.append(factor)
+        direction -= direction.dtype.type(factor) * change
+    if steps:
+        scale = curvatures[-1] / float(np.vdot(changes[-1], changes[-1]))
+        direction *= direction.dtype.type(scale)
+    for step, change, curvature, factor in zip(
+        steps, changes, curvatures, reversed(factors), strict=True
+    ):
+        correction = factor - float(np.vdot(change, direction)) / curvature
+        direction += direction.dtype.type(correction) * step
+    return direction
+
+
+def _search(
+    objective: Objective,
+    point: Point,
+    direction: NDArray,
+    slope: float,
+    step: float,
+    noise: float,
+) -> Point | None:
+    """A point on the ray that meets the conditions of Wolfe; None if there is no decrease."""
+    slack = noise * abs(point.value)
+    low, low_value, low_slope, high = 0.0, point.value, slope, np.inf
+    best: Point | None = None
+    for _ in range(MOST_TRIALS):
+        trial = objective(point.place + direction.dtype.type(step) * direction)
+        trial_slope = float(np.vdot(trial.gradient, direction))
+        enough = trial.value <= point.value + DECREASE * step * slope + slack
+        if not (enough and np.isfinite(trial.value)):
+            high = step
+            step = _interpolate(low, low_value, low_slope, high, trial.value)
+        elif trial_slope < SLOPE_LEFT * slope:
+            best = trial
+            low, low_value, low_slope = step, trial.value, trial_slope
+            step = 0.5 * (low + high) if np.isfinite(high) else 4.0 * step
+        else:
+            return trial
+        if np.isfinite(high) and high - low <= 1e-10 * high:
+            break
+    return best if best is not None and best.value < point.value else None
+
+
+def _interpolate(low: float, value: float, slope: float, high: float, at_high: float) -> float:
+    """The minimum of the parabola through both ends, kept away from them."""
+    width = high - low
+    excess = at_high - value - slope * width
+    inner = -0.5 * slope * width * width / excess if np.isfinite(excess) and excess > 0 else 0.0
+    return low + min(max(inner, 0.1 * width), 0.7 * width)

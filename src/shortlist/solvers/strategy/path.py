@@ -1,0 +1,135 @@
+"""The path over C: one problem solved for one C after another, each from the solution before.
+
+The duals v stay feasible when C changes, and so does t v for 0 <= t <= 1, since zero is in the
+domain of every conjugate here. With ratio r = C'/C the weights become r t W. Keeping v (t = 1)
+suits strong regularisation, where duals sit at their bounds; keeping W (t = 1/r) weak, where W has
+nearly settled. The dual objective, concave in t and free of products with the data, decides; t = 0
+is a cold start, so that a warm one is never worse. Where the last solution came from a descent, the
+next descent starts from its weights instead.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shortlist._jit import njit
+from shortlist.losses import kernels
+from shortlist.solvers.duals import Duals, open_row, readable
+from shortlist.solvers.problem import Problem
+from shortlist.solvers.records.run import Callback
+from shortlist.solvers.storage.base import Costs, State
+from shortlist.solvers.strategy.train import Solution, train
+
+TRIALS = 9
+
+
+@dataclass
+class Path:
+    """Solutions of ``problem``, whose costs are those at C = 1, for values of C in any order.
+
+    It can be asked for more values at any time; neighbours share most work when asked for in
+    increasing order.
+    """
+
+    problem: Problem
+    tol: float
+    max_epochs: float
+    seed: int
+    last_C: float = 0.0
+    last: Solution | None = field(default=None, repr=False)
+
+    def at(self, C: float) -> Problem:
+        """The problem at one C."""
+        costs = self.problem.costs
+        return replace(self.problem, costs=Costs(costs.y, C * costs.cost))
+
+    def solve(
+        self,
+        C: float,
+        callback: Callback | None = None,
+        accuracy: Callable[[NDArray], float] | None = None,
+    ) -> Solution:
+        """Train at C and keep the solution to go on from."""
+        problem = self.at(C)
+        state, weights = None, None
+        if self.last is not None:
+            if "l-bfgs" in self.last.result.solver and problem.loss.smooth:
+                weights = self.last.weights
+            else:
+                state = carry_over(problem, self.last.state, C / self.last_C)
+        solution = train(
+            problem,
+            tol=self.tol,
+            max_epochs=self.max_epochs,
+            seed=self.seed,
+            state=state,
+            weights=weights,
+            callback=callback,
+            accuracy=accuracy,
+        )
+        self.last, self.last_C = solution, C
+        return solution
+
+
+@njit
+def _sum_conjugates(loss, duals, y, cost, factor, v):
+    """sum_i C_i L*(factor v_i); ``v`` is scratch."""
+    f = v.dtype.type(factor)
+    total = 0.0
+    for i in range(cost.shape[0]):
+        if cost[i] > 0.0:
+            row = open_row(duals, i, v)
+            for j in range(v.shape[0]):
+                v[j] = f * row[j]
+            total += cost[i] * kernels.conjugate(loss, v, y[i])
+    return total
+
+
+def carry_over(problem: Problem, state: State, ratio: float) -> State:
+    """Turn a state into a start for ``problem``, whose C is ``ratio`` times the state's."""
+    norm = problem.storage.squared_norm(state.weights)
+    factor = 1.0
+    if norm is not None:
+        factor = _best_factor(problem, state.duals, norm * ratio**2, ratio)
+        if factor == 0.0:
+            return problem.zero_state()
+    state.duals *= state.duals.dtype.type(factor)
+    state.weights *= state.weights.dtype.type(ratio * factor)
+    # Errors grow with the weights; duals rounded again add theirs.
+    state.rounding *= (ratio * factor) ** 2
+    state.rounding += 4.0 * float(np.sum(problem.storage.kappa * problem.costs.cost**2))
+    return state
+
+
+def state_from_duals(problem: Problem, duals: Duals, starts: NDArray) -> State:
+    """A start from the duals of the same examples and labels under any other costs."""
+    state = State(problem.storage.zero_weights(problem.n_classes), duals, starts)
+    problem.rebuild(state)
+    norm = problem.storage.squared_norm(state.weights)
+    if norm is None:
+        return state
+    before = float(np.vdot(state.weights, state.weights))
+    factor = _best_factor(problem, duals, before, np.inf)
+    if factor == 0.0:
+        return problem.zero_state()
+    state.duals *= state.duals.dtype.type(factor)
+    problem.rebuild(state)
+    return state
+
+
+def _best_factor(problem: Problem, duals: Duals, norm: float, ratio: float) -> float:
+    """The t in [0, 1] with the largest D(t v); ``norm`` is |W(v)|^2."""
+    loss, costs = problem.loss.dual_loss, problem.costs
+    scratch = np.empty(problem.n_classes, duals.dtype)
+    lowest = np.log(max(min(ratio, 1e4), 1.0))
+    best, factor = 0.0, 0.0
+    for trial in np.exp(-lowest * np.linspace(0.0, 1.0, TRIALS if lowest > 0 else 1)):
+        conjugates = _sum_conjugates(
+            loss.spec, readable(duals), costs.y, costs.cost, trial, scratch
+        )
+        dual = -0.5 * norm * trial**2 - conjugates
+        if dual > best:
+            best, factor = dual, float(trial)
+    return factor
