@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from shortlist.experiments.protocol import Parts
+from shortlist.experiments.parts import Parts
 
 
 def clusters(n, n_classes=12, n_features=6, seed=0):

@@ -1,35 +1,60 @@
-"""Units that take their time, for tests that kill the process that computes them.
+"""Units that take their time, for tests that end the process that computes them.
 
 Run as a script: computes ten units in the folder given and prints their results.
 """
 
 import json
+import os
 import sys
 import time
+from dataclasses import dataclass
 from pathlib import Path
+from typing import ClassVar
 
-from shortlist.experiments.store import Unit, UnitStore
-from shortlist.experiments.workers import Silent, compute
+from shortlist._json import plain
+from shortlist.experiments.units import Task, Unit, UnitStore
+from shortlist.experiments.workers import compute
 
 N_UNITS = 10
 SECONDS = 0.4
 
 
-def work(parameters, payload, tick):
-    for step in range(4):
-        time.sleep(SECONDS / 4)
-        tick((step + 1) / 4)
-    # When it was computed tells a stored result from one computed again.
-    return {"square": parameters["x"] ** 2, "computed": time.time_ns()}
+@dataclass(frozen=True)
+class SlowResult:
+    square: int
+    #: When it was computed tells a stored result from one computed again.
+    computed: int
+    pid: int
 
 
-def units():
-    return [Unit(f"unit {x}", {"x": x}, work) for x in range(N_UNITS)]
+@dataclass(frozen=True)
+class SlowTask(Task):
+    result_type: ClassVar[type] = SlowResult
+
+    x: int
+    seconds: float = SECONDS
+
+    def run(self, payload):
+        if payload is not None:
+            # The number of a working process, for tests that watch whether it ends.
+            (payload / f"{os.getpid()}.pid").touch()
+        try:
+            time.sleep(self.seconds)
+        except KeyboardInterrupt:
+            # As training does: it returns what there is.
+            return SlowResult(-1, time.time_ns(), os.getpid())
+        return SlowResult(self.x**2, time.time_ns(), os.getpid())
 
 
-def main(folder: str, jobs: str) -> None:
-    results = compute("slow", units(), UnitStore(Path(folder)), jobs=int(jobs), reporter=Silent())
-    sys.stdout.write(json.dumps(results))
+def units(folder=None, seconds=SECONDS):
+    return [Unit(f"unit {x}", SlowTask(x, seconds), folder) for x in range(N_UNITS)]
+
+
+def main(folder: str, jobs: str, seconds: str) -> None:
+    path = Path(folder)
+    store = UnitStore(path)
+    results = compute("slow", units(path, float(seconds)), store, jobs=int(jobs))
+    sys.stdout.write(json.dumps(plain(results)))
 
 
 if __name__ == "__main__":

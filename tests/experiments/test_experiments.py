@@ -15,7 +15,8 @@ from tests.experiments.test_report import parsed
 
 def quick(name, folder, **options):
     outcome = run(name, folder, quick=True, jobs=1, **options)
-    parsed(outcome.page.read_text(encoding="utf-8"))
+    reader = parsed(outcome.page.read_text(encoding="utf-8"))
+    assert all((folder / link).exists() for link in reader.links if "://" not in link)
     assert all(path.stat().st_size > 0 for path in outcome.files)
     json.loads((folder / "results.json").read_text(encoding="utf-8"))
     return outcome
@@ -32,7 +33,8 @@ def test_letter_in_short_goes_on_from_stored_units(tmp_path):
     methods = ["lr-multi", "smooth-topk-svm:1", "topk-svm:5", "trunc-ent:3"]
     outcome = quick("letter", tmp_path, methods=methods)
     (section,) = outcome.report.sections
-    accuracy, training = section.tables
+    accuracy, against_softmax, against_best, training = section.tables
+    assert len(against_softmax.rows) == len(against_best.rows) == 4
     assert [row[0] for row in accuracy.rows] == [paper.display_name(m) for m in sorted_as(methods)]
     for row in accuracy.rows:
         assert all(isinstance(cell, Value) and 0 < cell.ours <= 100 for cell in row[1:])
@@ -62,30 +64,30 @@ def test_circle(tmp_path):
     (section,) = outcome.report.sections
     (table,) = section.tables
     assert len(table.rows) == 10  # the paper's nine and the truncated loss from several starts
-    assert all(cell.deviation is not None for row in table.rows for cell in row[1:])
+    assert all(cell.spread is not None for row in table.rows for cell in row[1:])
     assert (tmp_path / "circle-rings.png").exists()
-    assert any("One draw says little" in remark for remark in section.remarks)
+    assert section.remarks[0].topic == "One draw says little"
 
 
 def test_convergence(tmp_path):
     outcome = quick("convergence", tmp_path, limit=0.2)
     (section,) = outcome.report.sections
-    gap, accuracy = section.figures[0].charts
+    gap, accuracy = section.figures[0].panels
     for series in gap.series:
         assert series.y[-1] <= 1e-4 * (1 + 1e-9)
         assert all(a <= b for a, b in zip(series.x, series.x[1:], strict=False))
     assert all(0 <= value <= 100 for series in accuracy.series for value in series.y)
-    against = section.figures[1].charts[0]
+    against = section.figures[1].panels[0]
     assert [series.name for series in against.series] == ["Shortlist", "FISTA", "L-BFGS"]
     assert all(value > 0 for series in against.series for value in series.y)
 
 
 def test_lambert(tmp_path):
     outcome = quick("lambert", tmp_path)
-    record = json.loads(next((tmp_path / "units").iterdir()).read_text())["result"]
-    assert record["float64"]["in_units"] < 4
-    assert record["float32"]["in_units"] < 4
-    left, right = outcome.report.sections[0].figures[0].charts
+    (section,) = outcome.report.sections
+    assert section.result.double.units < 4
+    assert section.result.single.units < 4
+    left, right = section.figures[0].panels
     for chart in (left, right):
         curve = chart.series[0]
         # V is the solution of x + log x = t.
@@ -95,7 +97,7 @@ def test_lambert(tmp_path):
 def test_losses(tmp_path):
     (section,) = quick("losses", tmp_path).report.sections
     (figure,) = section.figures
-    curves = {series.name: series for chart in figure.charts for series in chart.series}
+    curves = {series.name: series for chart in figure.panels for series in chart.series}
     t = np.asarray(curves["softmax"].x)
     others = np.exp([3.0, 1.0, 0.5, 0.0, -0.5, -1.0, -1.5, -2.0, -2.5]).sum()
     assert np.asarray(curves["softmax"].y) == pytest.approx(np.log(np.exp(t) + others) - t)
@@ -107,7 +109,8 @@ def test_losses(tmp_path):
 
 def test_calibration_contradicts_no_answer_of_the_paper(tmp_path):
     (section,) = quick("calibration", tmp_path).report.sections
-    assert "No answer of the paper is contradicted by the search." in section.remarks
+    texts = [remark.text for remark in section.remarks]
+    assert "No answer of the paper is contradicted by the search." in texts
     first, second = section.tables
     answers = {row[0]: row[2] for row in first.rows}
     assert answers["Softmax"] == "yes"

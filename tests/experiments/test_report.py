@@ -6,48 +6,47 @@ import json
 import re
 import shutil
 import subprocess
+from dataclasses import dataclass
 from html.parser import HTMLParser
 
 import numpy as np
 import pytest
 from rich.console import Console
 
-from shortlist.experiments.comparison import mark_best
+from shortlist.experiments import paper
 from shortlist.experiments.report import (
-    Chart,
     Column,
     Figure,
+    Remark,
     Report,
     Section,
-    Series,
     Table,
     Value,
-    axes,
-    files,
+    folder,
 )
-from shortlist.experiments.report.markdown import to_html, to_plain
 from shortlist.experiments.report.page import page
-from shortlist.experiments.report.svg import chart_svg
 from shortlist.experiments.report.terminal import show, show_table
+from shortlist.experiments.report.text import is_strong, to_html, to_plain
+from shortlist.plots.charts import Chart, Series, have_matplotlib, inline_svg
 
 VOID = {"meta", "link", "br", "hr", "img", "input"}
 
 
 class Balanced(HTMLParser):
-    """Checks that tags nest, and collects ids, references and what would need the network."""
+    """Checks that tags nest, and collects ids, links and what would need the network."""
 
     def __init__(self):
         super().__init__(convert_charrefs=True)
         self.open, self.ids, self.references, self.external = [], [], [], []
-        self.text = []
+        self.text, self.links = [], []
 
     def handle_starttag(self, tag, attributes):
         if tag not in VOID:
             self.open.append(tag)
-        self._look(attributes)
+        self._look(tag, attributes)
 
     def handle_startendtag(self, tag, attributes):
-        self._look(attributes)
+        self._look(tag, attributes)
 
     def handle_endtag(self, tag):
         assert self.open, f"</{tag}> closes nothing"
@@ -58,13 +57,15 @@ class Balanced(HTMLParser):
         self.external += re.findall(r"url\(\s*['\"]?(https?:[^)]*)", data)
         self.external += re.findall(r"@import[^;]*", data)
 
-    def _look(self, attributes):
+    def _look(self, tag, attributes):
         for name, value in attributes:
             if name == "id":
                 self.ids.append(value)
             if name in ("href", "src", "xlink:href", "action", "srcset", "data"):
                 if value.startswith("#"):
                     self.references.append(value[1:])
+                elif tag == "a":
+                    self.links.append(value)  # followed only by a reader
                 elif not value.startswith("data:"):
                     self.external.append(value)
             self.references += re.findall(r"url\(#([^)]*)\)", value or "")
@@ -88,7 +89,7 @@ def a_table(**options) -> Table:
         [Column("Method", numeric=False), Column("Top-1"), Column("Top-3")],
         [
             ["SVM & co", Value(75.04, 75.3), Value(91.2, 90.3, best=True, paper_best=True)],
-            ["softmax", Value(76.5, 76.5, best=True, deviation=1.25), Value(float("nan"))],
+            ["softmax", Value(76.5, 76.5, best=True, spread=1.25), Value(float("nan"))],
         ],
         **{"tolerance": 0.7, **options},
     )
@@ -100,17 +101,26 @@ def a_chart(**options) -> Chart:
     return Chart("x", "y", series, title="A & B", **options)
 
 
+@dataclass(frozen=True)
+class Timing:
+    seconds: float
+
+
 def a_report(**options) -> Report:
     section = Section(
         "demo",
         "A demonstration",
         ["Words with **strong** ones & `code <b>`."],
         tables=[a_table(), Table("more", "More", [Column("A")], [["x"]], fold=True)],
-        figures=[Figure("chart", "A *chart*.", [a_chart(x_log=True), a_chart(y_log=True)])],
+        figures=[
+            Figure(
+                "chart", "Two & two", "A *chart*.", [a_chart(x_scale="log"), a_chart(y_scale="log")]
+            )
+        ],
         headlines=[("96%", "of something")],
-        remarks=["See [figure](#demo-chart)."],
+        remarks=[Remark("A <topic>", "See [figure](#demo-chart).")],
         protocol=["Carefully."],
-        data={"seconds": np.float64(1.5)},
+        result=Timing(np.float64(1.5)),
     )
     return Report("A report", [section], {"Machine": "this <one>"}, **options)
 
@@ -121,6 +131,54 @@ def test_page_is_balanced_and_needs_no_network():
     for expected in ("A demonstration", "75.0", "90.3", "+0.9", "of something", "this <one>"):
         assert expected in text
     assert "aloi" in text
+    assert "Top-k accuracy <%>." in text
+    assert "A <topic>" in text
+    assert "<script" not in page(a_report(), {})
+
+
+HOSTILE = "<script>alert(1)</script><img src=x onerror=alert(2)>"
+
+
+def test_hostile_text_stays_text_wherever_it_stands():
+    chart = Chart(HOSTILE, HOSTILE, [Series(HOSTILE, [0, 1], [0, 1])] * 2, title=HOSTILE)
+    link = "[press](javascript:alert(3))"
+    section = Section(
+        "s",
+        HOSTILE,
+        [HOSTILE, link],
+        tables=[Table("t", HOSTILE, [Column(HOSTILE)], [[HOSTILE]], HOSTILE, [HOSTILE, link])],
+        figures=[Figure("f", HOSTILE, HOSTILE, [chart])],
+        headlines=[(HOSTILE, HOSTILE)],
+        remarks=[Remark(HOSTILE, HOSTILE), Remark("`" + HOSTILE + "`", link)],
+        protocol=[HOSTILE],
+    )
+    report = Report(HOSTILE, [section], {HOSTILE: HOSTILE}, skipped=[(HOSTILE, HOSTILE)])
+    pictures = {"s-f": [inline_svg(chart, "s-f-0")]} if have_matplotlib() else {}
+    text = page(report, pictures)
+    reader = parsed(text)
+    assert "<script" not in text
+    assert "<img" not in text
+    assert not any("javascript" in link for link in reader.links)
+    assert " ".join(reader.text).count(HOSTILE) >= 14
+
+
+def test_figures_and_tables_are_numbered_under_headings():
+    report = a_report()
+    other = Section("other", "Another", [], tables=[a_table()], figures=report.sections[0].figures)
+    text = page(Report("Both", [*report.sections, other], {}), {})
+    headings = re.findall(r"<h3>(.*?)</h3>", text)
+    assert headings == [
+        *("Table 1. Top-k accuracy &lt;%&gt;.", "Figure 1. Two &amp; two"),
+        *("Differences and remarks", "Table 2. More"),
+        *("Table 3. Top-k accuracy &lt;%&gt;.", "Figure 2. Two &amp; two"),
+    ]
+
+
+def test_remarks_are_a_table():
+    text = page(a_report(), {})
+    assert re.search(
+        r'<tr><th scope="row">A &lt;topic&gt;</th><td>See <a href="#demo-chart">', text
+    )
 
 
 def test_pages_with_several_sections_have_contents():
@@ -138,7 +196,8 @@ def test_best_cells_are_bold_and_far_ones_marked():
     assert '<span class="difference far">+0.9</span>' in text
     assert '<span class="difference">−0.3</span>' in text
     assert '<span class="difference">0.0</span>' in text
-    assert "± 1.2" in text
+    assert '<span class="spread">±1.2</span>' in text
+    assert "±: standard error." in text
 
 
 def test_terminal_shows_ours_the_papers_and_the_difference():
@@ -151,7 +210,7 @@ def test_terminal_shows_ours_the_papers_and_the_difference():
 
 
 def wide_table():
-    values = [Value(76.54, 75.3, deviation=12.5), Value(88.88, 90.3), Value(92.9, 93.1)]
+    values = [Value(76.54, 75.3, spread=12.5), Value(88.88, 90.3), Value(92.9, 93.1)]
     columns = [Column("Method", numeric=False), *(Column(f"Top-{k}") for k in (1, 3, 5))]
     rows = [["truncated top-10 Ent", *values], ["SVM", *values]]
     return Table("wide", "Wide", columns, rows)
@@ -166,18 +225,6 @@ def test_no_number_is_cut_short_however_narrow_the_terminal(width):
     for number in ("76.5", "±12.5", "75.3", "+1.2", "88.9", "90.3", "−1.4", "92.9", "−0.2"):
         assert text.count(number) == 2, number
     assert max(map(len, text.splitlines())) <= width
-
-
-def test_the_largest_number_of_a_column_is_the_best_as_printed():
-    rows = mark_best(
-        [
-            ["one", Value(75.04), Value(float("nan"))],
-            ["two", Value(74.96, best=True), Value(3.0)],
-            ["three", Value(74.94, best=True), "–"],
-        ]
-    )
-    flags = [[cell.best for cell in row[1:] if isinstance(cell, Value)] for row in rows]
-    assert flags == [[True, False], [True, True], [False]]
 
 
 def test_signed_numbers_say_so():
@@ -201,11 +248,11 @@ def test_relations_are_not_broken_over_lines():
 
 
 def test_csv_has_a_column_for_each_number():
-    rows = list(csv.DictReader(io.StringIO(files.table_csv(a_table()))))
+    rows = list(csv.DictReader(io.StringIO(folder.table_csv(a_table()))))
     assert rows[0] == {
         "Method": "SVM & co",
         "Top-1": "75.040",
-        "Top-1 deviation": "",
+        "Top-1 standard error": "",
         "Top-1 paper": "75.300",
         "Top-1 difference": "-0.260",
         "Top-3": "91.200",
@@ -213,7 +260,7 @@ def test_csv_has_a_column_for_each_number():
         "Top-3 difference": "0.900",
     }
     assert rows[1]["Top-3"] == ""
-    assert rows[1]["Top-1 deviation"] == "1.250"
+    assert rows[1]["Top-1 standard error"] == "1.250"
 
 
 def test_rows_must_fit_their_columns():
@@ -223,7 +270,7 @@ def test_rows_must_fit_their_columns():
 
 def test_files_are_written_and_say_the_same(tmp_path):
     pytest.importorskip("matplotlib")
-    written = files.write(a_report(), tmp_path / "new" / "folder")
+    written = folder.write(a_report(), tmp_path / "new" / "folder")
     names = {path.name for path in written}
     assert names == {
         "report.html",
@@ -233,11 +280,15 @@ def test_files_are_written_and_say_the_same(tmp_path):
         "demo-chart.png",
         "demo-chart.svg",
     }
+    # Whatever the page links to is there, but for the paper.
+    links = set(parsed(written[0].read_text(encoding="utf-8")).links)
+    assert links == (names - {"report.html"}) | {paper.LINK}
     assert written[0].name == "report.html"
-    parsed(written[0].read_text(encoding="utf-8"))
     data = json.loads((tmp_path / "new/folder/results.json").read_text(encoding="utf-8"))
     section = data["sections"]["demo"]
-    assert section["seconds"] == 1.5
+    assert section["result"] == {"seconds": 1.5}
+    assert section["remarks"] == {"A <topic>": "See figure."}
+    assert section["figures"]["chart"][0]["series"][0]["x"] == [1.0, 10.0, 100.0]
     assert section["tables"]["accuracy"][0]["Top-1"]["ours"] == 75.04
     assert section["tables"]["accuracy"][1]["Top-3"]["ours"] is None
     png = (tmp_path / "new/folder/demo-chart.png").read_bytes()
@@ -245,122 +296,63 @@ def test_files_are_written_and_say_the_same(tmp_path):
 
 
 def test_without_matplotlib_the_page_and_tables_are_still_written(tmp_path, monkeypatch):
-    monkeypatch.setattr(files.pictures, "have_matplotlib", lambda: False)
-    names = {path.name for path in files.write(a_report(), tmp_path)}
+    monkeypatch.setattr(folder.charts, "have_matplotlib", lambda: False)
+    names = {path.name for path in folder.write(a_report(), tmp_path)}
     assert names == {"report.html", "results.json", "demo-accuracy.csv", "demo-more.csv"}
     reader = parsed((tmp_path / "report.html").read_text(encoding="utf-8"))
     assert "A demonstration" in " ".join(reader.text)
 
 
-def test_pictures_of_matplotlib_take_the_pages_colour(tmp_path):
-    pytest.importorskip("matplotlib")
-
-    def draw():
-        from matplotlib.figure import Figure as Canvas
-
-        canvas = Canvas()
-        canvas.subplots().plot([0, 1], [0, 1], label="line")
-        return canvas
-
-    section = Section(
-        "s", "S", [], figures=[Figure("one", "1", draw=draw), Figure("two", "2", draw=draw)]
-    )
-    files.write(Report("R", [section], {}), tmp_path)
-    text = (tmp_path / "report.html").read_text(encoding="utf-8")
-    parsed(text)
-    assert text.count('<svg class="picture"') == 2
-    assert "#000000" not in text
-    assert "currentColor" in text
-
-
-@pytest.mark.parametrize("log", [False, True])
-@pytest.mark.parametrize(
-    "values", [[0.001, 5.0], [3.0], [1e-12, 1e12], [90.1, 90.2], [float("nan"), 2.0], []]
-)
-def test_scales_map_their_range_and_have_ticks_within(values, log):
-    low, high = axes.limits(values, log, 0.05)
-    assert low < high
-    finite = [v for v in values if np.isfinite(v)]
-    assert all(low <= v <= high for v in finite)
-    scale = axes.Scale(low, high, 10.0, 110.0, log)
-    assert scale(low) == pytest.approx(10.0)
-    assert scale(high) == pytest.approx(110.0)
-    ticks = scale.ticks(6)
-    assert 1 <= len(ticks) <= 14
-    positions = [scale(value) for value, _ in ticks]
-    assert positions == sorted(positions)
-    assert all(10 - 1e-6 <= p <= 110 + 1e-6 for p in positions)
-    labels = [label for _, label in ticks]
-    assert len(set(labels)) == len(labels)
-
-
-def test_ticks_read_well():
-    assert [t for _, t in axes.Scale(0, 10, 0, 1).ticks(5)] == ["0", "2", "4", "6", "8", "10"]
-    assert [t for _, t in axes.Scale(-0.5, 0.5, 0, 1).ticks(4)] == [
-        "−0.50",
-        "−0.25",
-        "0.00",
-        "0.25",
-        "0.50",
-    ]
-    assert [t for _, t in axes.Scale(1e-4, 10, 0, 1, True).ticks(6)] == [
-        "10⁻⁴",
-        "10⁻³",
-        "10⁻²",
-        "10⁻¹",
-        "1",
-        "10",
-    ]
-    assert [t for _, t in axes.Scale(1, 10, 0, 1).ticks(6, whole=True)] == [
-        "2",
-        "4",
-        "6",
-        "8",
-        "10",
-    ]
-
-
-def test_chart_leaves_out_what_is_not_finite():
-    nan = float("nan")
-    chart = Chart("x", "y", [Series("s", [1, 2, 3], [1.0, nan, 3.0])])
-    text = chart_svg(chart, "c")
-    assert "nan" not in text
-    assert 'data-x="1 3"' in text
-
-
-def test_long_curves_are_thinned_but_keep_their_ends():
-    n = 10_000
-    chart = Chart("x", "y", [Series("s", list(range(n)), [0.0] * n)])
-    xs = re.search(r'data-x="([^"]*)"', chart_svg(chart, "c"))[1].split()
-    assert len(xs) <= 242
-    assert (xs[0], xs[-1]) == ("0", "9999")
-
-
 def test_markdown():
-    text = "a **b** *c* `x < *y*` [d](#e) 2*3*4 <script>"
+    text = r"a **b** *c* `x < *y*` [d](#e) 2\*3\*4 <script>"
     assert to_html(text) == (
         "a <strong>b</strong> <em>c</em> <code>x &lt; *y*</code> "
         '<a href="#e">d</a> 2*3*4 &lt;script&gt;'
     )
     assert to_plain(text) == "a b c x < *y* d 2*3*4 <script>"
+    assert [is_strong(text) for text in ("**yes**", "**a** b", "no", "")] == [True] + [False] * 3
+    assert to_html("[x](javascript:alert(1)) [y](https://a.org)") == (
+        '[x](javascript:alert(1)) <a href="https://a.org">y</a>'
+    )
 
 
-@pytest.mark.skipif(shutil.which("chromium") is None, reason="needs chromium")
-def test_page_renders_in_a_browser(tmp_path):
-    files.write(a_report(), tmp_path)
-    shot = tmp_path / "shot.png"
-    subprocess.run(
-        [
-            "chromium",
-            "--headless=new",
-            "--no-sandbox",
-            "--disable-gpu",
-            "--window-size=400,800",
-            f"--screenshot={shot}",
-            f"file://{tmp_path / 'report.html'}",
-        ],
+def test_p_values_are_shown_and_stored():
+    found = Value(-1.234, spread=0.5, p_value=0.0321, digits=2, signed=True)
+    table = Table("t", "T", [Column("Method", numeric=False), Column("Top-1")], [["SVM", found]])
+    assert "p = 0.032" in page(Report("R", [Section("s", "S", [], [table])], {}), {})
+    assert folder.table_csv(table).splitlines() == [
+        "Method,Top-1,Top-1 standard error,Top-1 p",
+        "SVM,-1.2340,0.5000,0.0321",
+    ]
+    assert Value(1.0, p_value=1e-7).p_text == "p < 0.001"
+
+
+CHROMIUM = shutil.which("chromium")
+
+
+@pytest.mark.skipif(CHROMIUM is None, reason="needs chromium")
+@pytest.mark.parametrize("width", [390, 1400])
+def test_page_fits_its_window_in_a_browser(tmp_path, width):
+    page, *_ = folder.write(a_report(), tmp_path)
+    # A frame as wide as the window tells how wide its contents are.
+    frame = tmp_path / "frame.html"
+    frame.write_text(
+        f'<iframe src="{page.name}" style="width: {width}px; height: 800px; border: 0"></iframe>'
+        "<script>onload = () => { const page = frames[0].document.documentElement;"
+        "document.title = `${page.scrollWidth} ${page.querySelectorAll('svg.picture').length}`;"
+        "document.body.textContent = document.title; };</script>"
+    )
+    flags = "--headless --no-sandbox --disable-gpu --no-first-run --disable-background-networking"
+    flags += " --disable-component-update --disable-sync --allow-file-access-from-files"
+    command = [CHROMIUM, *flags.split(), f"--user-data-dir={tmp_path / 'profile'}", "--dump-dom"]
+    ended = subprocess.run(
+        [*command, f"--window-size={width + 40},900", frame.as_uri()],
         capture_output=True,
+        text=True,
         timeout=120,
         check=True,
     )
-    assert shot.read_bytes().startswith(b"\x89PNG")
+    title = re.search(r"<title>(\d+) (\d+)</title>", ended.stdout)
+    assert title is not None, ended.stdout
+    assert int(title[1]) <= width
+    assert int(title[2]) == (2 if have_matplotlib() else 0)

@@ -1,52 +1,48 @@
-"""Computing units: order, processes, errors, progress, and going on after a kill."""
+"""Computing units: order, processes, errors, progress, and what happens when they are ended."""
 
+import io
 import json
 import os
 import signal
 import subprocess
 import sys
 import time
+from dataclasses import dataclass
 from pathlib import Path
+from typing import ClassVar
 
 import pytest
+from rich.console import Console
 
-from shortlist.experiments.store import Unit, UnitStore
-from shortlist.experiments.workers import Silent, _in_good_order, compute, default_jobs
+from shortlist.experiments.units import Task, Unit, UnitStore
+from shortlist.experiments.workers import _in_good_order, compute, default_jobs
 from tests.experiments import slow_units
 
 ROOT = Path(__file__).parents[2]
 
 
-def square(parameters, payload, tick):
-    tick(0.5)
-    return {"square": parameters["x"] ** 2, "payload": payload, "pid": os.getpid()}
+@dataclass(frozen=True)
+class Square:
+    square: int
+    payload: str
+    pid: int
 
 
-def fail_on_three(parameters, payload, tick):
-    if parameters["x"] == 3:
-        raise ValueError("x must not be 3")
-    return {"square": parameters["x"] ** 2}
+@dataclass(frozen=True)
+class SquareTask(Task):
+    result_type: ClassVar[type] = Square
+
+    x: int
+    refused: int | None = None
+
+    def run(self, payload):
+        if self.x == self.refused:
+            raise ValueError(f"x must not be {self.refused}")
+        return Square(self.x**2, payload, os.getpid())
 
 
-class Recorder(Silent):
-    def __init__(self):
-        self.events = []
-
-    def begin(self, title, units, n_stored):
-        self.events.append(("begin", title, len(units), n_stored))
-
-    def advance(self, unit, share):
-        self.events.append(("advance", unit.name, share))
-
-    def finish(self, unit, seconds):
-        self.events.append(("finish", unit.name))
-
-    def end(self):
-        self.events.append(("end",))
-
-
-def some_units(work=square, n=5):
-    return [Unit(f"unit {x}", {"x": x}, work, payload="p") for x in range(n)]
+def some_units(refused=None, n=5):
+    return [Unit(f"unit {x}", SquareTask(x, refused), payload="p") for x in range(n)]
 
 
 @pytest.fixture
@@ -56,54 +52,48 @@ def store(tmp_path):
 
 @pytest.mark.parametrize("jobs", [1, 2])
 def test_results_come_in_the_order_of_the_units(store, jobs):
-    results = compute("squares", some_units(), store, jobs=jobs, reporter=Silent())
-    assert [r["square"] for r in results] == [0, 1, 4, 9, 16]
-    assert all(r["payload"] == "p" for r in results)
-    own_process = [r["pid"] == os.getpid() for r in results]
+    results = compute("squares", some_units(), store, jobs=jobs)
+    assert [r.square for r in results] == [0, 1, 4, 9, 16]
+    assert all(r.payload == "p" for r in results)
+    own_process = [r.pid == os.getpid() for r in results]
     assert all(own_process) if jobs == 1 else not any(own_process)
 
 
 def test_stored_units_are_not_computed_again(store):
-    first = compute("squares", some_units()[:3], store, jobs=1, reporter=Silent())
-    recorder = Recorder()
-    both = compute("squares", some_units(), store, jobs=1, reporter=recorder)
+    first = compute("squares", some_units()[:3], store, jobs=1)
+    log = Console(file=io.StringIO(), width=100)
+    both = compute("squares", some_units(), store, jobs=1, console=log)
     assert both[:3] == first
-    assert recorder.events[0] == ("begin", "squares", 2, 3)
-    assert [e for e in recorder.events if e[0] == "finish"] == [
-        ("finish", "unit 3"),
-        ("finish", "unit 4"),
-    ]
-    assert recorder.events[-1] == ("end",)
-    nothing_left = Recorder()
-    assert compute("squares", some_units(), store, jobs=2, reporter=nothing_left) == both
-    assert nothing_left.events == []
+    lines = log.file.getvalue().splitlines()
+    assert lines[0] == "squares: 3 stored before"
+    assert lines[-1] == "squares: unit 4 is finished; 2 of 2 done"
+    nothing_left = Console(file=io.StringIO())
+    assert compute("squares", some_units(), store, jobs=2, console=nothing_left) == both
+    assert nothing_left.file.getvalue() == ""
 
 
 @pytest.mark.parametrize("jobs", [1, 2])
 def test_an_error_is_raised_and_what_is_finished_kept(store, jobs):
-    recorder = Recorder()
+    units = some_units(refused=3)
     with pytest.raises(ValueError, match="x must not be 3"):
-        compute("squares", some_units(fail_on_three), store, jobs=jobs, reporter=recorder)
-    assert recorder.events[-1] == ("end",)
-    assert store.get(some_units(fail_on_three)[0]) == {"square": 0}
+        compute("squares", units, store, jobs=jobs)
+    assert store.get(units[0]).square == 0
+    assert store.get(units[3]) is None
 
 
-def test_progress_of_other_processes_is_told(store):
-    recorder = Recorder()
-    compute("slow", slow_units.units()[:3], store, jobs=2, reporter=recorder)
-    shares = [event[2] for event in recorder.events if event[0] == "advance"]
-    assert shares
-    assert any(0 < share < 1 for share in shares)
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_progress_names_what_runs_and_counts_what_is_done(store, jobs):
+    console = Console(file=io.StringIO(), force_terminal=True, width=80, color_system=None)
+    compute("slow", slow_units.units()[:3], store, jobs=jobs, console=console)
+    text = console.file.getvalue()
+    for words in ("unit 0", "unit 1", "unit 2", "slow: 0 of 3 done", "slow: 3 of 3 done"):
+        assert words in text
 
 
 def test_one_of_each_kind_comes_first_then_the_longest():
-    units = [
-        Unit("a", {}, square, weight=1, kind="hinge"),
-        Unit("b", {}, square, weight=5, kind="hinge"),
-        Unit("c", {}, square, weight=4, kind="hinge"),
-        Unit("d", {}, square, weight=2, kind="entropy"),
-        Unit("e", {}, square, weight=3, kind="entropy"),
-    ]
+    kinds = {"a": (1, "hinge"), "b": (5, "hinge"), "c": (4, "hinge")}
+    kinds |= {"d": (2, "entropy"), "e": (3, "entropy")}
+    units = [Unit(name, SquareTask(0), weight=w, kind=kind) for name, (w, kind) in kinds.items()]
     order = [units[n].name for n in _in_good_order(units, [0, 1, 2, 3, 4])]
     assert order == ["b", "e", "c", "d", "a"]
     assert [units[n].name for n in _in_good_order(units, [0, 3])] == ["d", "a"]
@@ -113,25 +103,29 @@ def test_default_jobs():
     assert 1 <= default_jobs() <= (os.cpu_count() or 1)
 
 
-@pytest.mark.skipif(os.name == "nt", reason="kills by POSIX signals")
+posix = pytest.mark.skipif(os.name == "nt", reason="ends processes by POSIX signals")
+
+
+def command(folder, jobs, seconds=slow_units.SECONDS):
+    module = "tests.experiments.slow_units"
+    return [sys.executable, "-m", module, str(folder), str(jobs), str(seconds)]
+
+
+@posix
 @pytest.mark.parametrize("jobs", [1, 2])
 def test_a_killed_run_goes_on_where_it_stopped(tmp_path, jobs):
     folder = tmp_path / "units"
-    command = [sys.executable, "-m", "tests.experiments.slow_units", str(folder), str(jobs)]
-    process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL)
+    process = subprocess.Popen(command(folder, jobs), cwd=ROOT, stdout=subprocess.DEVNULL)
     try:
-        _wait_for(lambda: len(list(folder.glob("*.json"))) >= 2, 120)
+        _wait_for(lambda: len(list(folder.glob("*.json"))) >= 2)
     finally:
         process.send_signal(signal.SIGKILL)
         process.wait()
-    # Other processes notice within a tick that nobody waits for them.
-    time.sleep(2 * slow_units.SECONDS)
+    _wait_for(lambda: not any(map(_runs, _workers(folder))))
     before = {path.name: path.read_text() for path in folder.glob("*.json")}
     assert 2 <= len(before) < slow_units.N_UNITS
-    time.sleep(2 * slow_units.SECONDS)
-    assert len(list(folder.glob("*.json"))) == len(before), "an orphan goes on computing"
 
-    output = subprocess.run(command, cwd=ROOT, capture_output=True, check=True, timeout=120)
+    output = subprocess.run(command(folder, jobs), cwd=ROOT, capture_output=True, check=True)
     results = json.loads(output.stdout)
     assert [r["square"] for r in results] == [x**2 for x in range(slow_units.N_UNITS)]
     for name, text in before.items():
@@ -142,8 +136,63 @@ def test_a_killed_run_goes_on_where_it_stopped(tmp_path, jobs):
         json.loads(path.read_text())
 
 
-def _wait_for(condition, seconds):
+@posix
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+def test_working_processes_end_with_the_one_they_work_for(tmp_path, how):
+    # Units that would take an hour: only the signal can end them.
+    process = subprocess.Popen(
+        command(tmp_path, 2, seconds=3600), cwd=ROOT, stderr=subprocess.DEVNULL
+    )
+    try:
+        _wait_for(lambda: len(_workers(tmp_path)) == 2)
+        assert all(map(_runs, _workers(tmp_path)))
+        process.send_signal(how)
+        code = process.wait(timeout=60)
+        _wait_for(lambda: not any(map(_runs, _workers(tmp_path))))
+    finally:
+        process.kill()
+        process.wait()
+    assert code != 0
+
+
+@posix
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_a_unit_that_ctrl_c_cut_short_is_not_stored(tmp_path, jobs):
+    # On a terminal Ctrl-C reaches all processes, and training returns what there is.
+    process = subprocess.Popen(
+        command(tmp_path, jobs, seconds=3600),
+        cwd=ROOT,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+    try:
+        _wait_for(lambda: len(_workers(tmp_path)) == jobs)
+        os.killpg(process.pid, signal.SIGINT)
+        code = process.wait(timeout=60)
+        _wait_for(lambda: not any(map(_runs, _workers(tmp_path))))
+    finally:
+        process.kill()
+        process.wait()
+    assert code != 0
+    assert list(tmp_path.glob("*.json")) == []
+
+
+def _workers(folder):
+    return [int(path.stem) for path in folder.glob("*.pid")]
+
+
+def _runs(pid):
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    # A process that has ended stays listed until its parent has taken note.
+    state = Path(f"/proc/{pid}/stat")
+    return not (state.exists() and state.read_text().rpartition(")")[2].split()[0] == "Z")
+
+
+def _wait_for(condition, seconds=120):
     deadline = time.monotonic() + seconds
     while not condition():
-        assert time.monotonic() < deadline, "the units were not computed in time"
+        assert time.monotonic() < deadline, "what was waited for did not happen"
         time.sleep(0.02)

@@ -109,14 +109,12 @@ def reproduce(
     if name is None:
         _list_experiments(output)
         return
-    from shortlist.experiments import MissingData, run
+    from shortlist.experiments import MissingData, UnknownOption, run
 
-    options = _settings(settings)
-    target = folder if folder is not None else f"results/{name}"
     try:
         outcome = run(
             name,
-            target,
+            f"results/{name}" if folder is None else folder,
             data=_data_files(data, name),
             test_data=test_data,
             download=download,
@@ -125,14 +123,11 @@ def reproduce(
             quick=quick,
             console=None if output.as_json or output.quiet else _console(),
             progress=None if output.quiet else _console(stderr=True),
-            **options,
+            **_settings(settings),
         )
     except MissingData as error:
         raise ValueError(f"{error} (--data FILE, --test-data FILE, --download)") from error
-    except TypeError as error:
-        # How run() says that the experiment has no such option; others are bugs.
-        if not options:
-            raise
+    except UnknownOption as error:
         raise ValueError(f"--set: {error}") from error
     from shortlist.cli.output import print_json, print_line
 

@@ -1,8 +1,37 @@
 """The paper's tables and figures as runnable definitions.
 
 ``run("letter", output="results/letter")`` computes one of them (or all) and writes tables, figures
-and a report into a folder; ``registry.EXPERIMENTS`` lists what there is. Names load on first use,
-so that a command's help need not import the machinery.
+and a report into a folder; ``registry.EXPERIMENTS`` lists what there is.
+
+What runs experiments::
+
+    registry           the experiments by name, and run()
+    units              what is computed and stored as a whole, under a key of all it depends on
+    workers            units computed in parallel processes
+    report             what experiments hand over, as page, terminal output and files
+
+The experiments::
+
+    table2             Table 2 and Figure 3: the circle
+    table3             Table 3 on a data set; table3_section: its tables, figures and remarks
+    training_curves    Figures 1 and 2
+    finetune           Table 5
+    calibrated         Table 1, the column "top-k calibrated"
+    lambert            the Lambert W figure
+    loss_slices        the losses along a line
+
+What they share::
+
+    paper              the paper's numbers
+    parts              training, validation and test examples
+    methods            the paper's methods as classifiers
+    protocol           a path over C, and the choice of a model for each k
+    truncated_descent  the truncated losses by gradient descent, as in the paper
+    baselines          the primal as a whole: FISTA and L-BFGS
+    paired             paired tests and mean ranks
+    comparison         our numbers beside the paper's, and why some differ
+
+Names load on first use, so that a command's help need not import the machinery.
 """
 
 from importlib import import_module
@@ -11,7 +40,8 @@ from typing import Any
 _HOME = {
     "EXPERIMENTS": "registry",
     "Experiment": "registry",
-    "MissingData": "registry",
+    "MissingData": "parts",
+    "UnknownOption": "registry",
     "run": "registry",
 }
 _MODULES = frozenset(["paper", "registry"])

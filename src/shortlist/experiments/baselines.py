@@ -1,14 +1,14 @@
-"""Two methods that work on the primal as a whole, to measure the solver against.
+"""The primal of a smooth loss, and two methods that minimise it as a whole.
 
-Both minimise  P(W) = 1/2 |W|^2 + C sum_i L(y_i, W'x_i)  for a smooth loss L, with the library's
-own values and gradients of the loss: algorithms are compared, not implementations of a loss.
+P(W) = 1/2 |W|^2 + C sum_i L(y_i, W'x_i) with the library's own values and gradients of the loss L:
+where the solver is measured against FISTA and L-BFGS, algorithms are compared, not implementations
+of a loss.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -33,13 +33,30 @@ class Primal:
 
     def losses(self, weights: NDArray) -> tuple[float, NDArray]:
         """C sum_i L and its gradient."""
-        values, gradient = self.loss.value_and_gradient(self.X @ weights, self.y)
+        scores = self.X @ weights.astype(self.X.dtype, copy=False)
+        values, gradient = self.loss.value_and_gradient(scores, self.y)
         return self.C * float(values.sum()), self.X.T @ (self.C * gradient)
 
     def __call__(self, weights: NDArray) -> tuple[float, NDArray]:
         """P and its gradient."""
         value, gradient = self.losses(weights)
         return 0.5 * float(np.vdot(weights, weights)) + value, weights + gradient
+
+    def mean(self, weights: NDArray) -> tuple[float, NDArray]:
+        """P / (C n), the paper's scaling, and its gradient."""
+        value, gradient = self(weights)
+        scale = self.C * len(self.y)
+        return value / scale, gradient / scale
+
+
+@dataclass(frozen=True)
+class Point:
+    """What was reached after so many seconds; a method without a dual has no gap."""
+
+    seconds: float
+    primal: float
+    accuracy: float
+    relative_gap: float | None = None
 
 
 @dataclass
@@ -49,22 +66,17 @@ class Trace:
     accuracy: Callable[[NDArray], float]
     limit: float
     target: float
-    points: list[dict[str, float]] = field(default_factory=list)
+    points: list[Point] = field(default_factory=list)
     clock: float = field(default_factory=time.perf_counter)
 
     def note(self, primal: float, weights: NDArray) -> bool:
         """Note a point; whether the target or the time limit is reached."""
         seconds = time.perf_counter() - self.clock
         # Points a hundredth apart on the axis of time could not be told from each other.
-        if not self.points or seconds > 1.01 * self.points[-1]["seconds"]:
-            accuracy = self.accuracy(weights)
-            self.points.append({"seconds": seconds, "primal": primal, "accuracy": accuracy})
+        if not self.points or seconds > 1.01 * self.points[-1].seconds:
+            self.points.append(Point(seconds, primal, self.accuracy(weights)))
             self.clock += time.perf_counter() - self.clock - seconds
         return primal <= self.target or seconds > self.limit
-
-
-class _Finished(Exception):
-    pass
 
 
 def fista(primal: Primal, trace: Trace) -> None:
@@ -106,24 +118,25 @@ def lbfgs(primal: Primal, trace: Trace) -> None:
     from scipy.optimize import minimize
 
     shape = primal.zero().shape
-    dtype = primal.X.dtype
 
     def objective(flat: NDArray) -> tuple[float, NDArray]:
-        value, gradient = primal(flat.reshape(shape).astype(dtype, copy=False))
+        value, gradient = primal(flat.reshape(shape))
         return value, gradient.reshape(-1).astype(np.float64, copy=False)
 
     def look(intermediate_result: Any) -> None:
         weights = intermediate_result.x.reshape(shape)
         if trace.note(float(intermediate_result.fun), weights):
-            raise _Finished
+            raise StopIteration  # how SciPy is told that it is enough
 
     options = {"maxiter": 10**6, "maxfun": 10**6, "ftol": 0.0, "gtol": 0.0}
-    with suppress(_Finished):
-        minimize(
-            objective,
-            primal.zero().reshape(-1).astype(np.float64),
-            jac=True,
-            method="L-BFGS-B",
-            callback=look,
-            options=options,
-        )
+    minimize(
+        objective,
+        primal.zero().reshape(-1).astype(np.float64),
+        jac=True,
+        method="L-BFGS-B",
+        callback=look,
+        options=options,
+    )
+
+
+BASELINES = {"fista": fista, "lbfgs": lbfgs}

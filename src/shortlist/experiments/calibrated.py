@@ -2,20 +2,77 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Mapping
-from typing import Any
+from dataclasses import dataclass
+from typing import ClassVar
 
-from shortlist.experiments.context import Context
-from shortlist.experiments.report import Column, Section, Table
+from shortlist.experiments.report import Column, Remark, Section, Table
 from shortlist.experiments.report.model import Cell
-from shortlist.experiments.store import Record, Tick, Unit
+from shortlist.experiments.units import Task, Unit
+from shortlist.experiments.workers import Context
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """A loss at one k: the paper's answer ("yes", "no" or "open") and what was found."""
+
+    method: str
+    paper: str
+    calibrated: bool
+    verdict: str
+    n_checked: int
+    #: The class probabilities of a counterexample, where there is one.
+    p: tuple[float, ...] | None
+
+    @property
+    def agrees(self) -> bool:
+        return self.paper == "open" or (self.paper == "yes") == self.calibrated
+
+
+@dataclass(frozen=True)
+class Verdicts:
+    """The verdicts on all losses at one k."""
+
+    k: int
+    rows: tuple[Verdict, ...]
+
+
+@dataclass(frozen=True)
+class CalibrationTask(Task):
+    """Look for distributions at which a loss's minimiser has a wrong shortlist."""
+
+    result_type: ClassVar[type] = Verdicts
+
+    k: int
+    n_classes: int
+    trials: int
+    seed: int
+
+    def run(self, payload: None = None) -> Verdicts:
+        from shortlist.calibration import calibration_table
+
+        rows = calibration_table(
+            self.k, n_classes=self.n_classes, n_trials=self.trials, random_state=self.seed
+        )
+        return Verdicts(
+            self.k,
+            tuple(
+                Verdict(
+                    row.method,
+                    row.paper,
+                    row.calibrated,
+                    row.verdict,
+                    row.n_checked,
+                    None if row.counterexample is None else tuple(row.counterexample.p),
+                )
+                for row in rows
+            ),
+        )
 
 
 def run(
     context: Context, *, ks: tuple[int, ...] = (1, 2), n_classes: int = 4, trials: int = 100
 ) -> Section:
-    """Look for distributions at which a loss's minimiser has a wrong shortlist.
+    """Search for counterexamples to the calibration of every loss.
 
     Parameters
     ----------
@@ -25,34 +82,11 @@ def run(
     """
     if context.quick:
         trials = min(trials, 6)
-    units = [
-        Unit(
-            f"calibration, k = {k}",
-            {"k": k, "n_classes": n_classes, "trials": trials, "seed": context.seed},
-            search,
-            kind=f"{k}",
-        )
-        for k in ks
-    ]
-    records = context.compute("calibration", units)
-    tables = [_table(k, record) for k, record in zip(ks, records, strict=True)]
-    disagreements = [
-        f"{row['method']} (k = {k}): the paper says {row['paper']}, the search {row['verdict']}"
-        for k, record in zip(ks, records, strict=True)
-        for row in record["rows"]
-        if row["paper"] != "open" and (row["paper"] == "yes") != row["calibrated"]
-    ]
-    checked = sum(row["n_checked"] for record in records for row in record["rows"])
-    answered = [row for record in records for row in record["rows"] if row["paper"] == "open"]
-    remarks = disagreements or ["No answer of the paper is contradicted by the search."]
-    if answered:
-        yes = sorted({row["method"] for row in answered if row["calibrated"]})
-        no = sorted({row["method"] for row in answered if not row["calibrated"]})
-        remarks.append(
-            "Where the paper leaves the answer open, a counterexample settles it for "
-            f"{_listed(no)}; none turns up for {_listed(yes)}, which the documentation of "
-            "`shortlist.calibration` proves to be calibrated."
-        )
+    tasks = [CalibrationTask(k, n_classes, trials, context.seed) for k in ks]
+    units = [Unit(f"calibration, k = {task.k}", task, kind=str(task.k)) for task in tasks]
+    results: list[Verdicts] = context.compute("calibration", units)
+    rows = [(verdicts.k, row) for verdicts in results for row in verdicts.rows]
+    disagreements = [(k, row) for k, row in rows if not row.agrees]
     return Section(
         name="calibration",
         title="Top-k calibration: which losses lead to the right shortlist",
@@ -63,72 +97,59 @@ def run(
             "which scores with a worse shortlist do as well, “yes” with the number tried in vain."
         ],
         headlines=[
-            (f"{checked}", "distributions checked"),
+            (f"{sum(row.n_checked for _, row in rows)}", "distributions checked"),
             (f"{len(disagreements)}", "answers of the paper contradicted"),
         ],
-        tables=tables,
-        remarks=remarks,
+        tables=[_table(verdicts) for verdicts in results],
+        remarks=_remarks(disagreements, [row for _, row in rows if row.paper == "open"]),
         protocol=[
             f"Distributions over {n_classes} classes. Half are from Dirichlet laws between peaked "
             "and almost uniform, half have ties and zeros; those with nearly equal probabilities "
             "at the cut are left out.",
         ],
+        result=tuple(results),
     )
 
 
-def search(parameters: Mapping[str, Any], payload: None, tick: Tick) -> Record:
-    """The rows of the table for one k, as plain data."""
-    from shortlist.calibration import calibration_table
-
-    clock = time.perf_counter()
-    rows = calibration_table(
-        parameters["k"],
-        n_classes=parameters["n_classes"],
-        n_trials=parameters["trials"],
-        random_state=parameters["seed"],
-    )
-    tick(1.0)
-    return {
-        "rows": [
-            {
-                "method": row.method,
-                "paper": row.paper,
-                "calibrated": row.calibrated,
-                "n_checked": row.n_checked,
-                "verdict": row.verdict,
-                "p": None if row.counterexample is None else list(row.counterexample.p),
-            }
-            for row in rows
-        ],
-        "seconds": time.perf_counter() - clock,
-    }
-
-
-def _table(k: int, record: Record) -> Table:
-    rows: list[list[Cell]] = []
-    for row in record["rows"]:
-        agrees = row["paper"] == "open" or (row["paper"] == "yes") == row["calibrated"]
-        answer = "yes" if row["calibrated"] else "no"
-        evidence = (
-            f"no counterexample among {row['n_checked']}"
-            if row["calibrated"]
-            else "p = (" + ", ".join(f"{p:.3g}" for p in row["p"]) + ")"
+def _remarks(disagreements: list[tuple[int, Verdict]], answered: list[Verdict]) -> list[Remark]:
+    remarks = [
+        Remark(f"{row.method} (k = {k})", f"The paper says {row.paper}, the search {row.verdict}.")
+        for k, row in disagreements
+    ]
+    if not remarks:
+        text = "No answer of the paper is contradicted by the search."
+        remarks = [Remark("The paper’s answers", text)]
+    if answered:
+        yes = sorted({row.method for row in answered if row.calibrated})
+        no = sorted({row.method for row in answered if not row.calibrated})
+        remarks.append(
+            Remark(
+                "What the paper leaves open",
+                f"A counterexample settles it for {_listed(no)}; none turns up for {_listed(yes)}, "
+                "which the documentation of `shortlist.calibration` proves to be calibrated.",
+            )
         )
-        answer = f"**{answer}**" if row["paper"] == "open" else answer
-        rows.append([row["method"], row["paper"], answer if agrees else f"{answer} ≠", evidence])
+    return remarks
+
+
+def _table(verdicts: Verdicts) -> Table:
+    rows: list[list[Cell]] = []
+    for row in verdicts.rows:
+        answer = "yes" if row.calibrated else "no"
+        answer = f"**{answer}**" if row.paper == "open" else answer
+        evidence = (
+            f"no counterexample among {row.n_checked}"
+            if row.p is None
+            else "p = (" + ", ".join(f"{p:.3g}" for p in row.p) + ")"
+        )
+        rows.append([row.method, row.paper, answer if row.agrees else f"{answer} ≠", evidence])
+    is_open = any(row.paper == "open" for row in verdicts.rows)
     return Table(
-        f"k{k}",
-        f"Is the loss top-{k} calibrated?",
-        [
-            Column("Loss", numeric=False),
-            Column("Paper", numeric=False),
-            Column("Found", numeric=False),
-            Column("Evidence", numeric=False),
-        ],
+        f"k{verdicts.k}",
+        f"Is the loss top-{verdicts.k} calibrated?",
+        [Column(name, numeric=False) for name in ("Loss", "Paper", "Found", "Evidence")],
         rows,
-        notes=["**Bold**: what the paper leaves open."]
-        if any(row["paper"] == "open" for row in record["rows"])
-        else [],
+        notes=["**Bold**: what the paper leaves open."] if is_open else [],
     )
 
 

@@ -1,20 +1,269 @@
-"""Table 5: a network trained with softmax, then fine-tuned with each loss."""
+"""Table 5: a network trained with softmax, then fine-tuned with each loss.
+
+The paper's recipe on networks small enough for a laptop. A network is trained with softmax at a
+constant step size, as far as that takes it: the reference. From there it is trained for a few
+epochs more with a falling step size, once with each loss. Each loss gets the step size that serves
+its own top-k accuracy best on validation examples.
+"""
 
 from __future__ import annotations
 
+import copy
+import math
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
+
+import numpy as np
+import torch
+from torch import Tensor, nn
 
 from shortlist.experiments import paper
-from shortlist.experiments.context import Context
-from shortlist.experiments.report import Column, Section, Table, Value
+from shortlist.experiments.parts import Parts, letter_parts, read_parts
+from shortlist.experiments.report import Column, Remark, Section, Table, Value
 from shortlist.experiments.report.model import Cell
-from shortlist.experiments.splits import letter_parts, read_parts, subsample
-from shortlist.experiments.store import Unit
+from shortlist.experiments.units import Task, Unit
+from shortlist.experiments.workers import Context
+from shortlist.torch import TopKAccuracy, TopKEntropyLoss, TopKHingeLoss, TruncatedTopKEntropyLoss
 
+METHODS = ("smooth-topk-svm:3", "smooth-topk-svm:5", "trunc-ent:3", "trunc-ent:5", "lr-multi")
+KS = (1, 3, 5, 10)
 _QUICK_SIZE = 1000
+_EVALUATION_ROWS = 4096
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """What is done to a network, besides which loss it is fine-tuned with."""
+
+    epochs: int = 12
+    step: float = 0.1
+    tuning_epochs: int = 3
+    tuning_steps: tuple[float, ...] = (0.1, 0.03)
+    momentum: float = 0.9
+    weight_decay: float = 1e-4
+    batch: int = 100
+
+
+@dataclass(frozen=True)
+class Tuned:
+    """A network after fine-tuning: test accuracies (%) at the ks, and the step size chosen."""
+
+    accuracies: tuple[float, ...]
+    step: float
+
+
+@dataclass(frozen=True)
+class NetworkResult:
+    """One network: its test accuracies (%) before, and what each method made of it."""
+
+    reference: tuple[float, ...]
+    tuned: dict[str, Tuned]
+
+
+@dataclass(frozen=True)
+class Row:
+    """A line of the table, over several networks: by k the accuracy, its deviation, the gain."""
+
+    method: str
+    fine_tuned: bool
+    mean: dict[int, float]
+    gain: dict[int, float]
+    deviation: dict[int, float] | None = None
+
+    @property
+    def name(self) -> str:
+        return paper.display_name(self.method)
+
+
+@dataclass(frozen=True)
+class FineTuningResult:
+    """The table's lines and the networks behind them."""
+
+    rows: tuple[Row, ...]
+    networks: tuple[NetworkResult, ...]
+
+
+@dataclass(frozen=True)
+class FineTuningTask(Task):
+    """Train one reference network and fine-tune it with every method."""
+
+    result_type: ClassVar[type] = NetworkResult
+    uses_torch: ClassVar[bool] = True
+
+    data: str
+    methods: tuple[str, ...]
+    ks: tuple[int, ...]
+    seed: int
+    recipe: Recipe = Recipe()
+
+    def run(self, payload: Parts) -> NetworkResult:
+        data = _Examples.of(payload, self.seed)
+        recipe = self.recipe
+        # The seed decides the initial weights and the order of examples; the caller's generator
+        # is left as it was.
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(self.seed)
+            network = network_for(data.train[0].shape[1], data.n_classes)
+            generator = torch.Generator().manual_seed(self.seed)
+            constant = [recipe.step] * recipe.epochs
+            _train(network, nn.CrossEntropyLoss(), data.train, constant, recipe, generator)
+        reference = _accuracies(network, data.test, self.ks)
+        return NetworkResult(reference, {m: self._tune(m, network, data) for m in self.methods})
+
+    def _tune(self, method: str, network: nn.Module, data: _Examples) -> Tuned:
+        _, k = paper.split_method(method)
+        recipe = self.recipe
+        candidates = []
+        for step in recipe.tuning_steps:
+            tuned = copy.deepcopy(network)
+            # The same order of examples for every loss and step.
+            generator = torch.Generator().manual_seed(self.seed + 1)
+            falling = [step * (1 - i / recipe.tuning_epochs) for i in range(recipe.tuning_epochs)]
+            _train(tuned, loss_for(method), data.train, falling, recipe, generator)
+            quality = _accuracies(tuned, data.validation, [k, 1])
+            candidates.append((quality, step, tuned))
+        _, step, tuned = max(candidates, key=lambda candidate: candidate[0])
+        return Tuned(_accuracies(tuned, data.test, self.ks), step)
+
+
+def loss_for(method: str) -> nn.Module:
+    """Return the loss of a method such as "smooth-topk-svm:3" or "lr-multi"."""
+    family, k = paper.split_method(method)
+    losses = {
+        "lr-multi": lambda: nn.CrossEntropyLoss(),
+        "smooth-topk-svm": lambda: TopKHingeLoss(k, smoothing=1.0),
+        "topk-svm": lambda: TopKHingeLoss(k, smoothing=0.0),
+        "topk-ent": lambda: TopKEntropyLoss(k),
+        "trunc-ent": lambda: TruncatedTopKEntropyLoss(k),
+    }
+    if family not in losses:
+        raise ValueError(f"method must be of one of {', '.join(losses)}, got {method!r}")
+    return losses[family]()
+
+
+def network_for(n_features: int, n_classes: int) -> nn.Module:
+    """Return a convolutional network for square images of 8 x 8 or more, or a perceptron."""
+    side = math.isqrt(n_features)
+    if side * side == n_features and side >= 8:
+        pooled = side // 4
+        return nn.Sequential(
+            nn.Unflatten(1, (1, side, side)),
+            nn.Conv2d(1, 8, 3, padding=1),
+            nn.ReLU(),
+            nn.MaxPool2d(2),
+            nn.Conv2d(8, 16, 3, padding=1),
+            nn.ReLU(),
+            nn.MaxPool2d(2),
+            nn.Flatten(),
+            nn.Linear(16 * pooled * pooled, 128),
+            nn.ReLU(),
+            nn.Linear(128, n_classes),
+        )
+    return nn.Sequential(
+        nn.Linear(n_features, 128),
+        nn.ReLU(),
+        nn.Linear(128, 128),
+        nn.ReLU(),
+        nn.Linear(128, n_classes),
+    )
+
+
+@dataclass(frozen=True)
+class _Examples:
+    """Examples as tensors, labels as column numbers; validation examples chosen if need be."""
+
+    train: tuple[Tensor, Tensor]
+    validation: tuple[Tensor, Tensor]
+    test: tuple[Tensor, Tensor]
+    n_classes: int
+
+    @classmethod
+    def of(cls, parts: Parts, seed: int) -> _Examples:
+        X, y, X_val, y_val = parts.for_selection(seed)
+        classes = np.unique(parts.y_train)
+
+        def tensors(X: Any, y: Any) -> tuple[Tensor, Tensor]:
+            dense = X.toarray() if hasattr(X, "toarray") else X
+            columns = np.searchsorted(classes, y)
+            columns = np.where(classes[columns.clip(max=len(classes) - 1)] == y, columns, -100)
+            return torch.tensor(np.asarray(dense, dtype=np.float32)), torch.tensor(columns)
+
+        test = tensors(parts.X_test, parts.y_test)
+        return cls(tensors(X, y), tensors(X_val, y_val), test, len(classes))
+
+
+def _train(
+    network: nn.Module,
+    loss: nn.Module,
+    examples: tuple[Tensor, Tensor],
+    steps: Sequence[float],
+    recipe: Recipe,
+    generator: torch.Generator,
+) -> None:
+    """Train by stochastic gradient descent, one epoch for each step size."""
+    X, y = examples
+    network.train()
+    optimizer = torch.optim.SGD(
+        network.parameters(),
+        lr=recipe.step,
+        momentum=recipe.momentum,
+        weight_decay=recipe.weight_decay,
+        nesterov=True,
+    )
+    for step in steps:
+        for group in optimizer.param_groups:
+            group["lr"] = step
+        for rows in torch.randperm(len(X), generator=generator).split(recipe.batch):
+            optimizer.zero_grad()
+            loss(network(X[rows]), y[rows]).backward()
+            optimizer.step()
+
+
+@torch.inference_mode()
+def _accuracies(
+    network: nn.Module, examples: tuple[Tensor, Tensor], ks: Sequence[int]
+) -> tuple[float, ...]:
+    network.eval()
+    metric = TopKAccuracy(max(ks))
+    for X, y in zip(*(part.split(_EVALUATION_ROWS) for part in examples), strict=True):
+        metric.update(network(X), y)
+    curve = 100 * metric.compute()
+    return tuple(float(curve[k - 1]) for k in ks)
+
+
+def summarise(networks: Sequence[NetworkResult], ks: Sequence[int]) -> list[Row]:
+    """The reference and each method, as means over networks; gains over the same network's."""
+    reference = np.array([network.reference for network in networks])
+
+    def row(method: str, accuracies: Any, fine_tuned: bool) -> Row:
+        spread = accuracies.std(0, ddof=1) if len(networks) > 1 else np.zeros(len(ks))
+        mean, gain = accuracies.mean(0), (accuracies - reference).mean(0)
+        by_k = [dict(zip(ks, column.tolist(), strict=True)) for column in (mean, gain, spread)]
+        return Row(method, fine_tuned, *by_k)
+
+    rows = [row("lr-multi", reference, False)]
+    for method in networks[0].tuned:
+        accuracies = np.array([network.tuned[method].accuracies for network in networks])
+        rows.append(row(method, accuracies, True))
+    return rows
+
+
+def paper_rows(dataset: str) -> list[Row]:
+    """Return a half of the paper's Table 5."""
+    table = paper.TABLE_5[dataset]
+    lines = [("lr-multi", False, table.reference)]
+    lines += [(method, True, numbers) for method, numbers in table.fine_tuned.items()]
+    return [
+        Row(
+            method,
+            fine_tuned,
+            dict(zip(KS, numbers, strict=True)),
+            {k: n - before for k, n, before in zip(KS, numbers, table.reference, strict=True)},
+        )
+        for method, fine_tuned, numbers in lines
+    ]
 
 
 def run(
@@ -26,84 +275,48 @@ def run(
     tuning_epochs: int = 3,
 ) -> Section:
     """Fine-tune a small network for Letter, or for the examples of a file, with every loss."""
-    try:
-        from shortlist.experiments import finetuning
-    except ImportError as missing:
-        raise ModuleNotFoundError(
-            f"finetune needs PyTorch: pip install 'shortlist[torch]' ({missing})"
-        ) from missing
-
     if data is None:
         parts, title = letter_parts(), "Letter"
     else:
         parts = read_parts("finetune", data, None, seed=context.seed, hint="")
         title = Path(data).stem
-    recipe = finetuning.Recipe(tuning_epochs=tuning_epochs)
+    recipe = Recipe(tuning_epochs=tuning_epochs)
     if context.quick:
-        parts, seeds = subsample(parts, _QUICK_SIZE, context.seed), min(seeds, 2)
+        parts, seeds = parts.subsample(_QUICK_SIZE, context.seed), min(seeds, 2)
         recipe = replace(recipe, epochs=3, tuning_epochs=1, tuning_steps=(0.03,))
-    methods = tuple(methods or finetuning.METHODS)
+    methods = tuple(methods or METHODS)
     for method in methods:
-        finetuning.loss_for(method)
-    ks = tuple(k for k in (1, 3, 5, 10) if k < parts.n_classes)
-    fingerprint = parts.fingerprint
+        loss_for(method)
+    ks = tuple(k for k in KS if k < parts.n_classes)
+    task = FineTuningTask(parts.fingerprint, methods, ks, context.seed, recipe)
     units = [
         Unit(
             f"fine-tuning on {title}, network {number + 1}",
-            {
-                "data": fingerprint,
-                **finetuning.parameters_for(recipe, methods, ks, context.seed + number),
-            },
-            finetuning.fine_tune,
+            replace(task, seed=context.seed + number),
             parts,
         )
         for number in range(seeds)
     ]
-    records = context.compute("fine-tuning", units)
-    rows = finetuning.summarise(records, ks)
-    return _section(title, parts, rows, ks, recipe, records)
-
-
-def paper_rows(dataset: str) -> list[dict[str, Any]]:
-    """Return a half of the paper's Table 5 as rows like those of ``finetuning.summarise``."""
-    table = paper.TABLE_5[dataset]
-    ks = (1, 3, 5, 10)
-    rows = [("lr-multi", False, table.reference)]
-    rows += [(method, True, numbers) for method, numbers in table.fine_tuned.items()]
-    return [
-        {
-            "method": method,
-            "name": paper.display_name(method),
-            "fine_tuned": tuned,
-            "mean": dict(zip(ks, numbers, strict=True)),
-            "gain": {
-                k: number - before
-                for k, number, before in zip(ks, numbers, table.reference, strict=True)
-            },
-        }
-        for method, tuned, numbers in rows
-    ]
+    networks = context.compute("fine-tuning", units)
+    result = FineTuningResult(tuple(summarise(networks, ks)), tuple(networks))
+    return _section(title, parts, result, ks, recipe)
 
 
 def _section(
-    title: str,
-    parts: Any,
-    rows: Sequence[dict[str, Any]],
-    ks: Sequence[int],
-    recipe: Any,
-    records: Sequence[dict[str, Any]],
+    title: str, parts: Parts, result: FineTuningResult, ks: Sequence[int], recipe: Recipe
 ) -> Section:
-    tuned = [row for row in rows if row["fine_tuned"]]
-    softmax = next((row for row in tuned if row["method"] == "lr-multi"), None)
-    remarks = [
-        "The paper fine-tunes VGG networks on Places 205 and ILSVRC 2012; the networks and data "
-        "here are far smaller, so only the pattern can be compared, not the numbers.",
-    ]
-    if softmax is not None:
-        remarks.append(_finding(tuned, softmax, ks))
+    tuned = [row for row in result.rows if row.fine_tuned]
     best_gain, best_at = max(
-        (row["gain"][k], f"{row['name']} at the top {k}") for row in tuned for k in ks
+        (row.gain[k], f"{row.name} at the top {k}") for row in tuned for k in ks
     )
+    n_networks = len(result.networks)
+    theirs = [
+        _table(
+            f"finetune-{dataset}", f"The paper’s Table 5, {paper.DATASET_NAMES[dataset]}", rows, KS
+        )
+        for dataset in paper.TABLE_5
+        for rows in [paper_rows(dataset)]
+    ]
     return Section(
         name="finetune",
         title=f"Fine-tuning (Table 5), on {title}",
@@ -111,90 +324,84 @@ def _section(
             "A network is trained with softmax, then for a few epochs more with each loss. "
             "Does a loss made for the top k pay off when the whole network can follow it?",
         ],
-        tables=[
-            _accuracies("finetune", f"Top-k accuracy (%) on {title}.", rows, ks, len(records)),
-            *(
-                _accuracies(
-                    f"finetune-{dataset}",
-                    f"The paper’s Table 5, {paper.DATASET_NAMES[dataset]}.",
-                    paper_rows(dataset),
-                    (1, 3, 5, 10),
-                    1,
-                )
-                for dataset in paper.TABLE_5
-            ),
-        ],
+        tables=[_table("finetune", f"Top-k accuracy (%) on {title}", result.rows, ks), *theirs],
         headlines=[
             (_signed(best_gain, 1), f"points, the largest gain over the reference ({best_at})")
         ],
-        remarks=remarks,
+        remarks=_remarks(tuned, ks),
         protocol=[
             f"{len(parts.y_train)} training and {len(parts.y_test)} test examples, "
-            f"{parts.n_classes} classes; {len(records)} networks, each from another "
+            f"{parts.n_classes} classes; {n_networks} networks, each from another "
             "initialisation.",
             f"{recipe.epochs} epochs of softmax at a constant step size give the reference; "
             f"{recipe.tuning_epochs} epochs with a falling step size follow, from the same "
             "weights for every loss. Each loss takes the step size that is best for its own k on "
             "validation examples.",
         ],
-        data={"rows": list(rows), "networks": list(records)},
+        result=result,
     )
 
 
-def _finding(tuned: Sequence[dict[str, Any]], softmax: dict[str, Any], ks: Sequence[int]) -> str:
-    """Say how far the losses end from softmax: where they are meant to serve, and at the top 1."""
+def _remarks(tuned: Sequence[Row], ks: Sequence[int]) -> list[Remark]:
+    """What can be compared with the paper, and how far the losses end from softmax."""
+    remarks = [
+        Remark(
+            "Smaller networks",
+            "The paper fine-tunes VGG networks on Places 205 and ILSVRC 2012; the networks and "
+            "data here are far smaller, so only the pattern can be compared, not the numbers.",
+        )
+    ]
+    softmax = next((row for row in tuned if row.method == "lr-multi"), None)
+    if softmax is None:
+        return remarks
 
-    def furthest(meant: bool) -> float:
-        behind = [
-            row["mean"][k] - softmax["mean"][k]
-            for row in tuned
-            for k in ks
-            if (k >= paper.split_method(row["method"])[1] if meant else k == 1)
-        ]
-        return max(behind, key=abs, default=0.0)
+    def furthest(places: Sequence[tuple[Row, int]]) -> str:
+        apart = [row.mean[k] - softmax.mean[k] for row, k in places]
+        return _signed(max(apart, key=abs, default=0.0))
 
-    gains = [row["gain"][k] for row in tuned for k in ks]
-    return (
-        "The paper’s finding: the losses made for the top k improve on the reference, and softmax "
-        "does so about as much. Here the gains range from "
-        f"{_signed(min(gains))} to {_signed(max(gains))} points. At its own k and above, no loss "
-        f"ends further from softmax than {_signed(furthest(True))} points; at the top 1, which the "
-        f"others do not aim at, the furthest ends {_signed(furthest(False))} points from it."
+    meant = [(row, k) for row in tuned for k in ks if k >= paper.split_method(row.method)[1]]
+    gains = [row.gain[k] for row in tuned for k in ks]
+    text = (
+        "The losses made for the top k improve on the reference, and softmax does so about as "
+        f"much. Here the gains range from {_signed(min(gains))} to {_signed(max(gains))} points. "
+        f"At its own k and above, no loss ends further from softmax than {furthest(meant)} "
+        "points; at the top 1, which the others do not aim at, the furthest ends "
+        f"{furthest([(row, 1) for row in tuned])} points from it."
     )
+    return [*remarks, Remark("The paper’s finding", text)]
 
 
 def _signed(number: float, digits: int = 2) -> str:
     return Value(number, digits=digits, signed=True).text(number)
 
 
-def _accuracies(
-    name: str, title: str, rows: Sequence[dict[str, Any]], ks: Sequence[int], n_networks: int
-) -> Table:
-    best = {k: max(round(row["mean"][k], 2) for row in rows) for k in ks}
+def _table(name: str, title: str, rows: Sequence[Row], ks: Sequence[int]) -> Table:
+    best = {k: max(round(row.mean[k], 2) for row in rows) for k in ks}
     cells: list[list[Cell]] = []
     for row in rows:
-        line: list[Cell] = [row["name"] if row["fine_tuned"] else f"{row['name']}, before"]
-        for k in ks:
-            line.append(
-                Value(
-                    row["mean"][k],
-                    deviation=row["deviation"][k] if n_networks > 1 else None,
-                    best=round(row["mean"][k], 2) == best[k],
-                    digits=2,
-                )
-            )
+        line: list[Cell] = [row.name if row.fine_tuned else f"{row.name}, before"]
         line += [
-            Value(row["gain"][k], digits=2, signed=True) if row["fine_tuned"] else "" for k in ks
+            Value(
+                row.mean[k],
+                spread=None if row.deviation is None else row.deviation[k],
+                best=round(row.mean[k], 2) == best[k],
+                digits=2,
+            )
+            for k in ks
         ]
+        line += [Value(row.gain[k], digits=2, signed=True) if row.fine_tuned else "" for k in ks]
         cells.append(line)
-    columns = [
-        Column("Method", numeric=False),
-        *(Column(f"Top-{k}") for k in ks),
-        *(Column(f"Gain {k}") for k in ks),
-    ]
-    caption = (
-        "First the reference, before fine-tuning. Gain: points above it, at the top 1 and so on."
+    return Table(
+        name,
+        title,
+        [
+            Column("Method", numeric=False),
+            *(Column(f"Top-{k}") for k in ks),
+            *(Column(f"Gain {k}") for k in ks),
+        ],
+        cells,
+        caption="First the reference, before fine-tuning. Gain: points above it, at the top 1 and "
+        "so on.",
+        groups=[1],
+        spread="standard deviation over the networks",
     )
-    if n_networks > 1:
-        caption += f" Means and standard deviations over {n_networks} networks."
-    return Table(name, title, columns, cells, caption=caption, groups=[1])

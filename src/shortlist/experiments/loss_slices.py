@@ -6,8 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from shortlist.experiments.context import Context
-from shortlist.experiments.report import Chart, Column, Figure, Section, Series, Table
+from shortlist.experiments.report import Column, Figure, Section, Table
+from shortlist.experiments.workers import Context
+from shortlist.plots.charts import Chart, Series
 
 #: Scores of the wrong labels: one far ahead of the rest, where top-k losses differ from others.
 OTHERS = (3.0, 1.0, 0.5, 0.0, -0.5, -1.0, -1.5, -2.0, -2.5)
@@ -23,8 +24,6 @@ def run(context: Context, *, k: int = 2, points: int = 241) -> Section:
     """
     if not 2 <= k <= len(OTHERS):
         raise ValueError(f"k must lie between 2 and {len(OTHERS)}, got {k!r}")
-    t = np.linspace(-1.5, 6.5, points)
-    scores = np.column_stack([t, np.tile(OTHERS, (points, 1))])
     panels: dict[str, dict[str, tuple[str, dict[str, Any]]]] = {
         "Hinges": {
             "multiclass SVM": ("hinge", {}),
@@ -45,7 +44,8 @@ def run(context: Context, *, k: int = 2, points: int = 241) -> Section:
             "logistic": ("ova_logistic", {}),
         },
     }
-    charts = [_chart(title, members, t, scores, k) for title, members in panels.items()]
+    t = np.linspace(-1.5, 6.5, points)
+    others = ", ".join(f"{score:g}".replace("-", "−") for score in OTHERS)
     return Section(
         name="losses",
         title="The losses, along a line",
@@ -59,23 +59,21 @@ def run(context: Context, *, k: int = 2, points: int = 241) -> Section:
         figures=[
             Figure(
                 "slice",
-                "Losses against the score of the true label; the wrong labels’ scores are "
-                f"{', '.join(f'{s:g}'.replace('-', '−') for s in OTHERS)}. Grey steps: the top-1 "
-                f"and the top-{k} error. The one-vs-all losses also count the wrong labels’ own "
-                "losses, which do not vary along the line.",
-                charts,
-                draw=lambda: _picture(charts),
+                "Every loss against the score of the true label",
+                f"The wrong labels’ scores are {others}. Grey steps: the top-1 and the top-{k} "
+                "error. The one-vs-all losses also count the wrong labels’ own losses, which do "
+                "not vary along the line.",
+                [_chart(title, members, t, k) for title, members in panels.items()],
             )
         ],
         tables=[_table()],
     )
 
 
-def _chart(
-    title: str, members: dict[str, tuple[str, dict[str, Any]]], t: Any, scores: Any, k: int
-) -> Chart:
+def _chart(title: str, members: dict[str, tuple[str, dict[str, Any]]], t: Any, k: int) -> Chart:
     from shortlist import losses
 
+    scores = np.column_stack([t, np.tile(OTHERS, (len(t), 1))])
     labels = np.zeros(len(t), dtype=np.int64)
     series = [
         Series(name, t.tolist(), losses.get(loss, **options).value(scores, labels).tolist(), number)
@@ -91,31 +89,14 @@ def _chart(
     return Chart("Score of the true label", "Loss", series, title=title, y_limits=(0.0, 1.05 * top))
 
 
-def _picture(charts: list[Chart]) -> Any:
-    """The same curves through the library's own display."""
-    from matplotlib.figure import Figure as Canvas
-
-    from shortlist.plots import LossDisplay
-
-    canvas = Canvas(figsize=(5.4 * len(charts), 4.6), layout="constrained")
-    for chart, ax in zip(charts, canvas.subplots(1, len(charts)), strict=True):
-        values = {s.name: s.y for s in chart.series if not s.steps}
-        errors = {int(s.name.split()[0].removeprefix("top-")): s.y for s in chart.series if s.steps}
-        LossDisplay(chart.series[0].x, values, errors=errors, xlabel=chart.x_label).plot(ax)
-        ax.set_title(chart.title)
-        ax.legend(fontsize="small")
-    return canvas
-
-
 def _table() -> Table:
     from shortlist import losses
 
-    listed = losses.table()
     names = {"loss": "Name", "what": "Loss", "convex": "Convex", "smooth": "Smooth"}
     names |= {"top-k calibrated": "Top-k calibrated"}
     return Table(
         "table",
-        "The losses of this library.",
+        "The losses of this library",
         [Column(name, numeric=False) for name in names.values()],
-        [[f"`{row['loss']}`", *(row[key] for key in list(names)[1:])] for row in listed],
+        [[f"`{row['loss']}`", *(row[key] for key in list(names)[1:])] for row in losses.table()],
     )

@@ -1,188 +1,232 @@
 """The protocol of the paper's Table 3: C is chosen on the validation part, separately for each k.
 
 A path over C is trained with warm starts, each C from the duals of the one before. The range is
-1e-5 to 1e3 and is extended where the best value lies at its edge, as in the paper; it is cut short
-where accuracy on the validation part has fallen behind at every k for a while.
+1e-5 to 1e3 and is extended where the best value lies at its edge, as in the paper. It is cut short
+where accuracy on the validation part has fallen behind at every k for a while, and where training
+no longer reaches its tolerance. Only models that met their tolerance can be chosen.
 """
 
 from __future__ import annotations
 
+import base64
 import time
-from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from shortlist.experiments.methods import classifier
-from shortlist.experiments.store import Record, Tick, fingerprint
+from shortlist.experiments.parts import Parts
+from shortlist.experiments.units import Task
 
 #: Two values a decade over the paper's range, and how far it may be extended.
 EXPONENTS = tuple(range(-10, 7))
 EXTENDED_EXPONENTS = (-14, 10)
 #: So many values in a row that are no improvement at any k end the path.
 PATIENCE = 5
+#: So many values in a row that did not converge end the path: a larger C is harder still.
+MAX_UNCONVERGED = 2
 #: Accuracies are kept for k = 1, ..., 10.
 MAX_K = 10
 
 
-@dataclass(frozen=True, eq=False)
-class Parts:
-    """Training, validation and test examples.
+@dataclass(frozen=True)
+class Model:
+    """A trained model: its certificate, and its accuracies in per cent for k = 1, ..., 10."""
 
-    Without a validation part a fifth of the training part is held out for choosing C, class by
-    class, and the chosen models are trained again on all of it.
-    """
-
-    X_train: Any
-    y_train: Any
-    X_test: Any
-    y_test: Any
-    X_val: Any = None
-    y_val: Any = None
-
-    @property
-    def n_classes(self) -> int:
-        return len(np.unique(self.y_train))
+    C: float
+    primal: float
+    relative_gap: float
+    epochs: float
+    seconds: float
+    status: str
+    val: tuple[float, ...]
+    #: Empty while the test examples have not been looked at.
+    test: tuple[float, ...] = ()
 
     @property
-    def fingerprint(self) -> str:
-        arrays = [self.X_train, self.y_train, self.X_test, self.y_test, self.X_val, self.y_val]
-        return fingerprint(*(array for array in arrays if array is not None))
+    def converged(self) -> bool:
+        return self.status == "converged"
 
-    def for_selection(self, seed: int) -> tuple[Any, Any, Any, Any]:
-        """Examples to train on and to choose C by: X, y, X_val, y_val."""
-        if self.X_val is not None:
-            return self.X_train, self.y_train, self.X_val, self.y_val
-        from sklearn.model_selection import train_test_split
 
-        X, X_val, y, y_val = train_test_split(
-            self.X_train, self.y_train, test_size=0.2, stratify=self.y_train, random_state=seed
+@dataclass(frozen=True)
+class Chosen:
+    """The model chosen for one k, and which test examples it has right at that k."""
+
+    model: Model
+    packed_hits: str
+    n_test: int
+
+    def hits(self) -> NDArray[np.bool_]:
+        packed = np.frombuffer(base64.b64decode(self.packed_hits), np.uint8)
+        return np.unpackbits(packed, count=self.n_test).astype(bool)
+
+
+@dataclass(frozen=True)
+class PathResult:
+    """The models of one method along C, and those chosen; a k without any is left out."""
+
+    method: str
+    models: tuple[Model, ...]
+    chosen: dict[int, Chosen]
+    seconds: float
+    cpu_seconds: float
+
+    @property
+    def n_left_out(self) -> int:
+        """How many models could not be chosen because they did not meet their tolerance."""
+        return sum(not model.converged for model in self.models)
+
+    def accuracy(self, k: int) -> float:
+        """Top-k test accuracy of the model chosen for k; NaN where there is none."""
+        return self.chosen[k].model.test[k - 1] if k in self.chosen else float("nan")
+
+
+@dataclass(frozen=True)
+class PathTask(Task):
+    """One method along C = scale 10^(exponent / per_decade)."""
+
+    result_type: ClassVar[type] = PathResult
+
+    method: str
+    ks: tuple[int, ...]
+    data: str
+    tol: float
+    max_epochs: int
+    seed: int
+    exponents: tuple[int, ...] = EXPONENTS
+    extended_exponents: tuple[int, int] = EXTENDED_EXPONENTS
+    per_decade: int = 2
+    scale: float = 1.0
+
+    def run(self, payload: Parts) -> PathResult:
+        """Train the path and choose a model for each k."""
+        clock, cpu_clock = time.perf_counter(), time.process_time()
+        path = _Path(self, payload)
+        low, high = self.extended_exponents
+        path.walk([*self.exponents, *range(self.exponents[-1] + 1, high + 1)])
+        if path.is_best_at(min(path.models)):
+            path.walk(range(low, self.exponents[0]))
+        chosen = path.chosen()
+        return PathResult(
+            self.method,
+            tuple(path.models[exponent] for exponent in sorted(path.models)),
+            chosen,
+            time.perf_counter() - clock,
+            time.process_time() - cpu_clock,
         )
-        return X, y, X_val, y_val
 
-
-def train_path(parameters: Mapping[str, Any], parts: Parts, tick: Tick) -> Record:
-    """Train one method along C and report the models chosen for each k.
-
-    Returns ``points`` (each C's validation accuracies and certificate), ``chosen`` (for each k the
-    C and the test accuracies of its model), ``seconds`` of wall-clock time and of processor time.
-    """
-    clock, cpu_clock = time.perf_counter(), time.process_time()
-    path = _Path(parameters, parts, tick)
-    low, high = parameters["extended_exponents"]
-    exponents = list(parameters["exponents"])
-    path.walk([*exponents, *range(exponents[-1] + 1, high + 1)])
-    if path.is_best_at(min(path.points)):
-        path.walk(range(low, exponents[0]))
-    chosen = path.chosen()
-    tick(1.0)
-    return {
-        "method": parameters["method"],
-        "points": [path.points[e] for e in sorted(path.points)],
-        "chosen": chosen,
-        "seconds": time.perf_counter() - clock,
-        "cpu_seconds": time.process_time() - cpu_clock,
-    }
-
-
-class _Enough(Exception):
-    """Raised to end a path: the next values of C promise nothing."""
+    def C(self, exponent: int) -> float:
+        return self.scale * 10 ** (exponent / self.per_decade)
 
 
 class _Path:
-    """The models of one method, exponent by exponent; C = 10^(exponent / 2)."""
+    """The models of one method, by exponent."""
 
-    def __init__(self, parameters: Mapping[str, Any], parts: Parts, tick: Tick) -> None:
-        self.parts = parts
-        self.tick = tick
-        self.ks: Sequence[int] = parameters["ks"]
-        self.X, self.y, self.X_val, self.y_val = parts.for_selection(parameters["seed"])
-        self.model = classifier(
-            parameters["method"],
-            tol=parameters["tol"],
-            max_epochs=parameters["max_epochs"],
-            random_state=parameters["seed"],
+    def __init__(self, task: PathTask, parts: Parts) -> None:
+        self.task, self.parts = task, parts
+        self.X, self.y, self.X_val, self.y_val = parts.for_selection(task.seed)
+        self.classifier = classifier(
+            task.method, tol=task.tol, max_epochs=task.max_epochs, random_state=task.seed
         )
-        self.top = parameters["exponents"][-1]
-        expected = [_expected_epochs(e) for e in parameters["exponents"]]
-        self.expected = dict(
-            zip(parameters["exponents"], np.cumsum(expected) / np.sum(expected), strict=True)
-        )
-        self.points: dict[int, Record] = {}
+        self.models: dict[int, Model] = {}
+        #: Ranks of the test examples' labels, by exponent.
+        self.ranks: dict[int, NDArray] = {}
+        #: Exponents whose model did not converge when it was trained again on all examples.
+        self.failed_again: set[int] = set()
 
     def walk(self, exponents: Iterable[int]) -> None:
-        """Train at growing C; past the plain range only while the last value is the best."""
-        Cs = [10 ** (exponent / 2) for exponent in exponents]
-        with suppress(_Enough):
-            if Cs:
-                self.model.fit_path(self.X, self.y, Cs, callback=self.visit)
+        """Train at growing C until :meth:`_is_enough`."""
+        exponent_of = {self.task.C(exponent): exponent for exponent in exponents}
 
-    def visit(self, model: Any) -> None:
-        """Note the accuracies and the certificate of a model just trained."""
-        exponent = round(2 * np.log10(model.C))
-        point = _certificate(model)
-        point["val"] = _accuracies(model, self.X_val, self.y_val)
-        if self.parts.X_val is not None:
-            point["test"] = _accuracies(model, self.parts.X_test, self.parts.y_test)
-        self.points[exponent] = point
-        self.tick(0.95 * self.expected.get(exponent, 1.0))
-        if exponent >= self.top and not self.is_best_at(exponent):
-            raise _Enough
-        if all(exponent - self.best(k) >= PATIENCE for k in self.ks):
-            raise _Enough
+        def visit(fitted: Any) -> bool:
+            exponent = exponent_of[fitted.C]
+            val = _accuracies(_ranks(fitted, self.X_val, self.y_val), fitted)
+            self.models[exponent] = self._model(fitted, val)
+            if self.parts.X_val is not None:
+                self._test(exponent, fitted)
+            return self._is_enough(exponent)
 
-    def best(self, k: int) -> int:
+        if exponent_of:
+            self.classifier.fit_path(self.X, self.y, exponent_of, callback=visit)
+
+    def best(self, k: int) -> int | None:
         """The exponent with the best top-k accuracy on the validation part; ties: the smallest."""
-        return max(sorted(self.points), key=lambda e: self.points[e]["val"][k - 1])
+        eligible = [e for e, model in self.models.items() if model.converged]
+        eligible = sorted(set(eligible) - self.failed_again)
+        return max(eligible, key=lambda e: self.models[e].val[k - 1], default=None)
 
     def is_best_at(self, exponent: int) -> bool:
-        return any(self.best(k) == exponent for k in self.ks)
+        return any(self.best(k) == exponent for k in self.task.ks)
 
-    def chosen(self) -> Record:
-        """The model of each k: its C, certificate and test accuracies."""
-        exponents = {k: self.best(k) for k in self.ks}
-        if self.parts.X_val is not None:
-            models = {e: self.points[e] for e in exponents.values()}
-        else:
-            models = self._train_again(set(exponents.values()))
-        return {str(k): models[e] for k, e in exponents.items()}
-
-    def _train_again(self, exponents: set[int]) -> dict[int, Record]:
-        """The chosen models on all of the training part, with their test accuracies."""
-        Cs = {exponent: 10 ** (exponent / 2) for exponent in exponents}
-        fitted = self.model.fit_path(self.parts.X_train, self.parts.y_train, Cs.values())
+    def chosen(self) -> dict[int, Chosen]:
+        """The model of each k, with its test accuracies."""
+        while True:
+            best = {k: exponent for k in self.task.ks if (exponent := self.best(k)) is not None}
+            untested = set(best.values()) - set(self.ranks)
+            if not untested:
+                break
+            self._train_again(untested)
         return {
-            exponent: {
-                **_certificate(model),
-                "test": _accuracies(model, self.parts.X_test, self.parts.y_test),
-            }
-            for exponent, model in zip(Cs, fitted, strict=True)
+            k: Chosen(self.models[e], _packed(self.ranks[e] <= k), len(self.ranks[e]))
+            for k, e in best.items()
         }
 
+    def _is_enough(self, exponent: int) -> bool:
+        """Whether larger values of C promise nothing."""
+        so_far = [self.models[e] for e in sorted(self.models) if e <= exponent]
+        last = so_far[-MAX_UNCONVERGED:]
+        if len(last) == MAX_UNCONVERGED and not any(model.converged for model in last):
+            return True
+        if exponent >= self.task.exponents[-1] and not self.is_best_at(exponent):
+            return True
+        best = [self.best(k) for k in self.task.ks]
+        return all(place is not None and exponent - place >= PATIENCE for place in best)
 
-def _certificate(model: Any) -> Record:
-    result = model.result_
-    return {
-        "C": model.C,
-        "primal": result.primal,
-        "relative_gap": result.relative_gap,
-        "epochs": result.epochs,
-        "seconds": result.seconds,
-        "status": result.status,
-    }
+    def _train_again(self, exponents: set[int]) -> None:
+        """Train on all of the training part, and look at the test examples."""
+        exponent_of = {self.task.C(exponent): exponent for exponent in exponents}
+        fitted = self.classifier.fit_path(self.parts.X_train, self.parts.y_train, exponent_of)
+        for exponent, model in zip(exponent_of.values(), fitted, strict=True):
+            again = self._model(model, self.models[exponent].val)
+            if again.converged:
+                self.models[exponent] = again
+                self._test(exponent, model)
+            else:
+                self.failed_again.add(exponent)
+
+    def _test(self, exponent: int, fitted: Any) -> None:
+        ranks = self.ranks[exponent] = _ranks(fitted, self.parts.X_test, self.parts.y_test)
+        self.models[exponent] = replace(self.models[exponent], test=_accuracies(ranks, fitted))
+
+    @staticmethod
+    def _model(fitted: Any, val: tuple[float, ...]) -> Model:
+        result = fitted.result_
+        return Model(
+            C=fitted.C,
+            primal=result.primal,
+            relative_gap=result.relative_gap,
+            epochs=result.epochs,
+            seconds=result.seconds,
+            status=result.status,
+            val=val,
+        )
 
 
-def _accuracies(model: Any, X: Any, y: Any) -> list[float]:
-    """Top-k accuracy in per cent for k = 1, ..., 10, ties counted as the paper does."""
-    from shortlist.metrics import topk_accuracy_curve
+def _ranks(fitted: Any, X: Any, y: Any) -> NDArray:
+    """The rank of each example's label, from 1. Ties count in its favour, as in the paper."""
+    from shortlist.metrics import true_label_ranks
 
-    scores = model.decision_function(X)
-    max_k = min(MAX_K, len(model.classes_))
-    return (100 * topk_accuracy_curve(y, scores, max_k, labels=model.classes_)).tolist()
+    return true_label_ranks(y, fitted.decision_function(X), labels=fitted.classes_)[0]
 
 
-def _expected_epochs(exponent: int) -> float:
-    """A rough guess at what a value of C costs, for the estimate of the time left."""
-    return 1.0 + min(10.0 ** (1.0 + exponent / 4), 50.0)
+def _accuracies(ranks: NDArray, fitted: Any) -> tuple[float, ...]:
+    """Top-k accuracy in per cent for k = 1, ..., 10."""
+    max_k = min(MAX_K, len(fitted.classes_))
+    return tuple(100.0 * float(np.mean(ranks <= k)) for k in range(1, max_k + 1))
+
+
+def _packed(hits: NDArray[np.bool_]) -> str:
+    return base64.b64encode(np.packbits(hits).tobytes()).decode("ascii")

@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from shortlist.experiments.parts import MissingData
 
 if TYPE_CHECKING:
     from rich.console import Console
 
     from shortlist.experiments.report import Report, Section
+    from shortlist.experiments.workers import Context
 
 ALL = "all"
 
 
-class MissingData(ValueError):
-    """An experiment needs data that was not given; the message says how to give it."""
+class UnknownOption(TypeError):
+    """An experiment was given an option that it does not have; the message lists those it has."""
 
 
 @dataclass(frozen=True)
@@ -26,8 +30,9 @@ class Experiment:
     """A table or figure of the paper that can be computed.
 
     ``home`` names the function that does it, "module:function" within this package. It is called
-    with a :class:`~shortlist.experiments.context.Context` and options by name, and returns a
-    :class:`~shortlist.experiments.report.Section`.
+    with a :class:`~shortlist.experiments.workers.Context` and options by name, and returns a
+    :class:`~shortlist.experiments.report.Section`. ``dataset`` is handed to it where one function
+    serves several data sets; ``extra`` is the extra of the package that it needs.
     """
 
     name: str
@@ -36,26 +41,43 @@ class Experiment:
     home: str
     takes_data: bool = False
     needs_data: bool = False
+    dataset: str | None = None
+    extra: str | None = None
 
     def function(self) -> Callable[..., Section]:
         module, _, name = self.home.partition(":")
         try:
-            return getattr(import_module(f"shortlist.experiments.{module}"), name)
+            function = getattr(import_module(f"shortlist.experiments.{module}"), name)
         except ModuleNotFoundError as error:
             # A missing extra is the user's to install; anything else would be a bug here.
-            if error.name and error.name.startswith("shortlist"):
+            if self.extra is None or (error.name or "").startswith("shortlist"):
                 raise
             raise ModuleNotFoundError(
-                f"{self.name} needs the package {error.name}, which is not installed"
+                f"{self.name} needs the package {error.name}, which is not installed. "
+                f"Install it with: pip install 'shortlist[{self.extra}]'"
             ) from error
+        return function if self.dataset is None else partial(function, dataset=self.dataset)
 
     def options(self) -> dict[str, Any]:
         """Its own options, beyond those of :func:`run`, and their defaults."""
         import inspect
 
-        shared = {"context", "data", "test_data", "download"}
+        shared = {"context", "dataset", "data", "test_data", "download"}
         parameters = inspect.signature(self.function()).parameters
         return {name: p.default for name, p in parameters.items() if name not in shared}
+
+
+def _of_table3(dataset: str, summary: str, *, embedded: bool = False) -> Experiment:
+    given = not embedded
+    return Experiment(
+        dataset,
+        "Table 3",
+        summary,
+        "table3:run",
+        takes_data=given,
+        needs_data=given,
+        dataset=dataset,
+    )
 
 
 _LIST = (
@@ -63,43 +85,17 @@ _LIST = (
         "circle",
         "Table 2, Figure 3",
         "Three overlapping classes on the circle: what losses made for the top 2 are good for.",
-        "circle:run",
+        "table2:run",
     ),
-    Experiment(
-        "letter",
-        "Table 3",
-        "Every method on Letter, which comes with the package.",
-        "table3:letter",
-    ),
-    Experiment(
-        "caltech101",
-        "Table 3",
-        "Every method on Caltech 101 Silhouettes.",
-        "table3:caltech101",
-        takes_data=True,
-        needs_data=True,
-    ),
-    Experiment(
-        "news20",
-        "Table 3",
-        "Every method on News 20.",
-        "table3:news20",
-        takes_data=True,
-        needs_data=True,
-    ),
-    Experiment(
-        "aloi",
-        "Table 3",
-        "Every method on ALOI, 1000 objects.",
-        "table3:aloi",
-        takes_data=True,
-        needs_data=True,
-    ),
+    _of_table3("letter", "Every method on Letter, which comes with the package.", embedded=True),
+    _of_table3("caltech101", "Every method on Caltech 101 Silhouettes."),
+    _of_table3("news20", "Every method on News 20."),
+    _of_table3("aloi", "Every method on ALOI, 1000 objects."),
     Experiment(
         "convergence",
         "Figures 1 and 2",
         "Duality gap and accuracy against time, and against FISTA and L-BFGS.",
-        "convergence:run",
+        "training_curves:run",
         takes_data=True,
     ),
     Experiment(
@@ -126,6 +122,7 @@ _LIST = (
         "Fine-tuning a network with top-k losses.",
         "finetune:run",
         takes_data=True,
+        extra="torch",
     ),
 )
 EXPERIMENTS: dict[str, Experiment] = {experiment.name: experiment for experiment in _LIST}
@@ -188,98 +185,115 @@ def run(
     **options
         What the experiment itself offers, see ``EXPERIMENTS[name].options()``.
     """
-    from shortlist.experiments.context import Context
-    from shortlist.experiments.progress import reporter_for
-    from shortlist.experiments.report import Report, files
-    from shortlist.experiments.report.terminal import show
-    from shortlist.experiments.workers import default_jobs
+    from shortlist.experiments.report import Report, folder
+    from shortlist.experiments.workers import Context, default_jobs
 
     if name not in EXPERIMENTS and name != ALL:
         raise ValueError(f"the experiment must be one of {', '.join(names())}; got {name!r}")
     if jobs is not None and (not isinstance(jobs, int) or jobs < 1):
         raise ValueError(f"jobs must be a positive integer, got {jobs!r}")
-    folder = Path(output)
-    jobs = jobs or default_jobs()
-    context = Context(folder, jobs, seed, quick, reporter_for(progress))
-    given = _Given(data, test_data, download)
-    wanted = list(EXPERIMENTS) if name == ALL else [name]
-    calls = {}
-    for one in wanted:
-        calls[one] = {**given.for_experiment(EXPERIMENTS[one], name), **options}
-        if name != ALL:
-            _check_options(EXPERIMENTS[one], options)
-    if name == ALL and options:
-        raise TypeError(f"all takes no options of its own, got {', '.join(options)}")
-    sections: list[Section] = []
-    skipped: list[tuple[str, str]] = []
-    try:
-        for one in wanted:
-            try:
-                section = EXPERIMENTS[one].function()(context, **calls[one])
-            except (MissingData, ModuleNotFoundError) as error:
-                if name != ALL:
-                    raise
-                skipped.append((one, str(error)))
-                continue
-            sections.append(section)
-            if console is not None:
-                show(section, console)
-    except KeyboardInterrupt:
-        if progress is not None:
-            progress.print(
-                f"Stopped. What is finished is kept in {folder}: the same command goes on there.",
-                highlight=False,
-            )
-        raise
+    _check_data(name, data)
+    _check_options(name, options)
+    context = Context(Path(output), jobs or default_jobs(), seed, quick, progress)
+    wanted = [EXPERIMENTS[name]] if name != ALL else list(EXPERIMENTS.values())
+    calls = {each: {**_data_options(each, data, test_data, download), **options} for each in wanted}
+    sections, skipped = _run_each(calls, context, console, may_skip=name == ALL)
     title = (
         sections[0].title if len(sections) == 1 else "Loss functions for top-k error, recomputed"
     )
-    report = Report(title, sections, _environment(jobs, seed, quick), skipped)
-    page, *others = files.write(report, folder)
+    report = Report(title, sections, _environment(context.jobs, seed, quick), skipped)
+    page, *others = folder.write(report, context.output)
     return Outcome(report, page, (page, *others))
 
 
-@dataclass(frozen=True)
-class _Given:
-    """The data given for a run, and which experiment gets what of it."""
+def _run_each(
+    calls: Mapping[Experiment, Mapping[str, Any]],
+    context: Context,
+    console: Console | None,
+    *,
+    may_skip: bool,
+) -> tuple[list[Section], list[tuple[str, str]]]:
+    """The sections, and the experiments that lack their data or a package, with the reason."""
+    sections: list[Section] = []
+    skipped: list[tuple[str, str]] = []
+    try:
+        for experiment, call in calls.items():
+            try:
+                sections.append(experiment.function()(context, **call))
+            except (MissingData, ModuleNotFoundError) as error:
+                if not may_skip:
+                    raise
+                skipped.append((experiment.name, str(error)))
+                continue
+            _show(sections[-1], console)
+    except (KeyboardInterrupt, SystemExit):
+        if context.progress is not None:
+            context.progress.print(
+                f"Stopped. What is finished is kept in {context.output}: "
+                "the same command goes on there.",
+                highlight=False,
+            )
+        raise
+    if ranks := _ranks(sections):
+        sections.append(ranks)
+        _show(ranks, console)
+    return sections, skipped
 
-    data: Any
-    test_data: Any
-    download: bool
 
-    def for_experiment(self, experiment: Experiment, name: str) -> dict[str, Any]:
-        if isinstance(self.data, Mapping):
-            unknown = set(self.data) - {e.name for e in _LIST if e.takes_data}
-            if unknown:
-                takers = ", ".join(e.name for e in _LIST if e.takes_data)
-                raise ValueError(
-                    f"data names {', '.join(sorted(unknown))}; data is taken by {takers}"
-                )
-            data = self.data.get(experiment.name)
-        else:
-            data = self.data
-            if data is not None and name == ALL:
-                raise ValueError("with all, data must say which experiment each file is for")
-        if not experiment.takes_data:
-            if data is not None:
-                raise ValueError(f"{experiment.name} takes no data: it makes its own")
-            return {}
-        given: dict[str, Any] = {"data": None if data is None else Path(data)}
-        if experiment.needs_data:
-            given["test_data"] = None if self.test_data is None else Path(self.test_data)
-            given["download"] = self.download
-        return given
+def _show(section: Section, console: Console | None) -> None:
+    from shortlist.experiments.report.terminal import show
+
+    if console is not None:
+        show(section, console)
 
 
-def _check_options(experiment: Experiment, options: Mapping[str, Any]) -> None:
+def _ranks(sections: Sequence[Section]) -> Section | None:
+    """Mean ranks over the data sets of Table 3, where there are several."""
+    from shortlist.experiments.table3 import ranks_section
+    from shortlist.experiments.table3_section import Table3Result
+
+    results = [each.result for each in sections if isinstance(each.result, Table3Result)]
+    return ranks_section(results) if len(results) > 1 else None
+
+
+def _check_data(name: str, data: Any) -> None:
+    """Whether data goes with what is to run."""
+    takers = [each.name for each in _LIST if each.takes_data]
+    if isinstance(data, Mapping):
+        if unknown := sorted(set(data) - set(takers)):
+            raise ValueError(
+                f"data names {', '.join(unknown)}; data is taken by {', '.join(takers)}"
+            )
+    elif data is not None and name == ALL:
+        raise ValueError("with all, data must say which experiment each file is for")
+    elif data is not None and name not in takers:
+        raise ValueError(f"{name} takes no data: it makes its own")
+
+
+def _data_options(
+    experiment: Experiment, data: Any, test_data: Any, download: bool
+) -> dict[str, Any]:
+    """The options by which an experiment gets its data."""
+    if not experiment.takes_data:
+        return {}
+    file = data.get(experiment.name) if isinstance(data, Mapping) else data
+    given: dict[str, Any] = {"data": None if file is None else Path(file)}
+    if experiment.needs_data:
+        given["test_data"] = None if test_data is None else Path(test_data)
+        given["download"] = download
+    return given
+
+
+def _check_options(name: str, options: Mapping[str, Any]) -> None:
     if not options:
         return
-    known = experiment.options()
+    if name == ALL:
+        raise UnknownOption(f"all takes no options of its own, got {', '.join(options)}")
+    known = EXPERIMENTS[name].options()
     for option in options:
         if option not in known:
-            raise TypeError(
-                f"{experiment.name} has no option {option!r}; "
-                f"it has {', '.join(known) or 'no options'}"
+            raise UnknownOption(
+                f"{name} has no option {option!r}; it has {', '.join(known) or 'no options'}"
             )
 
 

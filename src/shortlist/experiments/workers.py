@@ -1,33 +1,50 @@
-"""Units of work in parallel processes, with progress for people."""
+"""Units computed one after the other or in parallel processes, stored as they are finished."""
 
 from __future__ import annotations
 
 import os
-import tempfile
+import signal
+import sys
 import threading
 import time
 import warnings
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Any
 
-from shortlist.experiments.store import Record, Unit, UnitStore
+from shortlist._progress import Progress, progress_on
+from shortlist.experiments.units import Unit, UnitStore
 
-#: How often the progress of other processes is looked up.
-_SECONDS_BETWEEN_LOOKS = 0.2
+if TYPE_CHECKING:
+    from rich.console import Console
+
+#: Finished units lie here, within the output folder.
+UNITS = "units"
+#: How often a working process looks whether the process that it works for still runs.
+_SECONDS_BETWEEN_LOOKS = 0.5
 
 
-class Reporter(Protocol):
-    """Who is told how the work goes."""
+@dataclass(frozen=True)
+class Context:
+    """What an experiment gets: where results go, how many processes, the seed, where to report.
 
-    def begin(self, title: str, units: Sequence[Unit], n_stored: int) -> None: ...
+    ``quick`` asks for a smaller version that only shows that everything works.
+    """
 
-    def advance(self, unit: Unit, share: float) -> None: ...
+    output: Path
+    jobs: int = 1
+    seed: int = 0
+    quick: bool = False
+    progress: Console | None = None
 
-    def finish(self, unit: Unit, seconds: float) -> None: ...
-
-    def end(self) -> None: ...
+    def compute(self, title: str, units: Sequence[Unit], *, alone: bool = False) -> list[Any]:
+        """The results of units, stored ones included; ``alone``: one at a time, to be timed."""
+        store = UnitStore(self.output / UNITS)
+        jobs = 1 if alone else self.jobs
+        return compute(title, units, store, jobs=jobs, console=self.progress)
 
 
 def default_jobs() -> int:
@@ -38,26 +55,32 @@ def default_jobs() -> int:
 
 
 def compute(
-    title: str, units: Sequence[Unit], store: UnitStore, *, jobs: int, reporter: Reporter
-) -> list[Record]:
+    title: str,
+    units: Sequence[Unit],
+    store: UnitStore,
+    *,
+    jobs: int,
+    console: Console | None = None,
+) -> list[Any]:
     """Return the result of every unit, in order: stored ones at once, the others computed.
 
-    Each result is stored by the process that computed it, as soon as it is there.
+    Each result is stored by the process that computed it, as soon as it is there. Ctrl-C and
+    SIGTERM end all processes.
     """
-    results: dict[int, Record] = {}
-    for number, unit in enumerate(units):
-        if (stored := store.get(unit)) is not None:
-            results[number] = stored
-    pending = [number for number in range(len(units)) if number not in results]
-    if pending:
-        pending = _in_good_order(units, pending)
-        reporter.begin(title, [units[number] for number in pending], len(results))
-        try:
-            for number, result in _run(units, pending, store, min(jobs, len(pending)), reporter):
-                results[number] = result
-        finally:
-            reporter.end()
-    return [results[number] for number in range(len(units))]
+    results = {number: store.get(unit) for number, unit in enumerate(units)}
+    pending = [number for number, result in results.items() if result is None]
+    if not pending:
+        return list(results.values())
+    n_stored = len(units) - len(pending)
+    pending = _in_good_order(units, pending)
+    total = sum(units[number].weight for number in pending)
+    remark = f"{n_stored} stored before" if n_stored else ""
+    progress = progress_on(console, title, count=len(pending), total=total, remark=remark)
+    with progress, _ended_by_sigterm():
+        run = _run_here if jobs == 1 else _run_in_processes
+        with closing(run(units, pending, store, jobs, progress)) as finished:
+            results.update(finished)
+    return list(results.values())
 
 
 def _in_good_order(units: Sequence[Unit], pending: list[int]) -> list[int]:
@@ -74,110 +97,112 @@ def _in_good_order(units: Sequence[Unit], pending: list[int]) -> list[int]:
     return firsts + [number for number in by_weight if number not in firsts]
 
 
-def _run(
-    units: Sequence[Unit], pending: list[int], store: UnitStore, jobs: int, reporter: Reporter
-) -> Iterator[tuple[int, Record]]:
-    if jobs <= 1:
-        for number in pending:
-            unit = units[number]
+def _run_here(
+    units: Sequence[Unit], pending: list[int], store: UnitStore, jobs: int, progress: Progress
+) -> Generator[tuple[int, Any]]:
+    for number in pending:
+        progress.begin(units[number].name)
+        yield number, _work(units[number], store)
+        progress.finish(units[number].name, units[number].weight)
 
-            def tick(share: float, unit: Unit = unit) -> None:
-                reporter.advance(unit, share)
 
-            _, result, seconds = _work(number, unit, store, tick)
-            reporter.finish(unit, seconds)
-            yield number, result
-        return
+def _run_in_processes(
+    units: Sequence[Unit], pending: list[int], store: UnitStore, jobs: int, progress: Progress
+) -> Generator[tuple[int, Any]]:
     from joblib import Parallel, delayed
 
-    with tempfile.TemporaryDirectory(prefix="shortlist-") as folder:
-        board = _Board(Path(folder))
-        # loky starts its processes afresh, without importing the caller's main module, and maps
-        # large arrays into memory once for all of them.
-        parallel = Parallel(n_jobs=jobs, backend="loky", return_as="generator_unordered")
-        jobs_to_do = (
-            delayed(_work)(number, units[number], store, board.writer(number)) for number in pending
-        )
-        with board.watched({n: units[n] for n in pending}, reporter):
-            for number, result, seconds in parallel(jobs_to_do):
-                reporter.finish(units[number], seconds)
-                yield number, result
+    # loky starts its processes afresh, without importing the caller's main module, and maps
+    # large arrays into memory once for all of them.
+    parallel = Parallel(n_jobs=jobs, backend="loky", return_as="generator_unordered")
+    results = parallel(
+        delayed(_work_elsewhere)(number, units[number], store, os.getpid()) for number in pending
+    )
+    # Units are taken in the order given, so the next one begins when one has ended.
+    waiting = iter(pending)
+    for _, number in zip(range(jobs - 1), waiting, strict=False):
+        progress.begin(units[number].name)
+    with closing(results):
+        while True:
+            if (following := next(waiting, None)) is not None:
+                progress.begin(units[following].name)
+            finished = next(results, None)
+            if finished is None:
+                return
+            progress.finish(units[finished[0]].name, units[finished[0]].weight)
+            yield finished
 
 
-def _work(
-    number: int, unit: Unit, store: UnitStore, tick: Callable[[float], None]
-) -> tuple[int, Record, float]:
+def _work_elsewhere(number: int, unit: Unit, store: UnitStore, parent: int) -> tuple[int, Any]:
+    _end_with(parent)
+    return number, _work(unit, store)
+
+
+def _work(unit: Unit, store: UnitStore) -> Any:
     from sklearn.exceptions import ConvergenceWarning
     from threadpoolctl import threadpool_limits
 
-    begin = time.perf_counter()
-    tick(0.0)
     # Processes share the machine among themselves: threads of a linear algebra library on top
     # would only get in each other's way. A gap that is not reached is part of the result.
-    with threadpool_limits(1), warnings.catch_warnings():
+    with threadpool_limits(1), warnings.catch_warnings(), _ctrl_c_not_swallowed():
         warnings.simplefilter("ignore", ConvergenceWarning)
-        result = unit.work(unit.identity["parameters"], unit.payload, tick)
-    return number, store.put(unit, result), time.perf_counter() - begin
+        result = unit.task.run(unit.payload)
+    return store.put(unit, result)
 
 
-class _Writer:
-    """A ``tick`` that leaves the share done in a file for the watching process."""
+@cache
+def _end_with(parent: int) -> None:
+    """End this process when its parent has ended: nobody waits for its work any more.
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self.watching_process = os.getpid()
+    A parent that is killed cannot tell its children. On Windows they finish their unit first.
+    """
 
-    def __call__(self, share: float) -> None:
-        if os.getppid() != self.watching_process:
-            # It was killed. Work that nobody waits for would only slow down its successor.
-            os._exit(1)
-        # Progress is a courtesy: a full disk is no reason to stop.
-        with suppress(OSError):
-            self.path.write_text(f"{share:.4f}", encoding="ascii")
+    def watch() -> None:
+        while os.getppid() == parent:
+            time.sleep(_SECONDS_BETWEEN_LOOKS)
+        os._exit(1)
 
-
-class _Board:
-    """A folder where working processes note how far they are."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-
-    def writer(self, number: int) -> _Writer:
-        return _Writer(self.folder / str(number))
-
-    @contextmanager
-    def watched(self, units: dict[int, Unit], reporter: Reporter) -> Iterator[None]:
-        """Tell the reporter what is on the board, every now and then, while the body runs."""
-        done = threading.Event()
-
-        def watch() -> None:
-            while not done.wait(_SECONDS_BETWEEN_LOOKS):
-                for number, unit in units.items():
-                    # Missing: not begun. Empty: just being written.
-                    with suppress(OSError, ValueError):
-                        share = float((self.folder / str(number)).read_text(encoding="ascii"))
-                        reporter.advance(unit, share)
-
-        watcher = threading.Thread(target=watch, daemon=True)
-        watcher.start()
-        try:
-            yield
-        finally:
-            done.set()
-            watcher.join()
+    threading.Thread(target=watch, daemon=True).start()
 
 
-class Silent:
-    """Tells nobody."""
+@contextmanager
+def _ctrl_c_not_swallowed() -> Iterator[None]:
+    """Ctrl-C within the body is raised at its end at the latest, whoever has caught it there.
 
-    def begin(self, title: str, units: Sequence[Unit], n_stored: int) -> None:
-        pass
+    Training catches Ctrl-C and returns the model it has. A unit must not be stored like that.
+    """
+    main = threading.current_thread() is threading.main_thread()
+    if not main or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
+        yield
+        return
+    caught = False
 
-    def advance(self, unit: Unit, share: float) -> None:
-        pass
+    def note(number: int, frame: Any) -> None:
+        nonlocal caught
+        caught = True
+        raise KeyboardInterrupt
 
-    def finish(self, unit: Unit, seconds: float) -> None:
-        pass
+    signal.signal(signal.SIGINT, note)
+    try:
+        yield
+        if caught:
+            raise KeyboardInterrupt
+    finally:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
-    def end(self) -> None:
-        pass
+
+@contextmanager
+def _ended_by_sigterm() -> Iterator[None]:
+    """SIGTERM ends the body like an exception, so that working processes are ended as well."""
+    main = threading.current_thread() is threading.main_thread()
+    if not main or signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
+        yield
+        return
+
+    def end(number: int, frame: Any) -> None:
+        sys.exit(128 + number)
+
+    signal.signal(signal.SIGTERM, end)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)

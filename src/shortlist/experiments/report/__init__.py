@@ -1,14 +1,20 @@
-"""What experiments hand over (sections of tables and figures), and how it is shown and stored."""
+"""What experiments hand over (sections of tables and figures), and how it is shown and stored.
+
+model     the parts of a report as plain data
+text      the little Markdown of their texts
+page      a report as one HTML page (report.html.j2, report.css)
+terminal  a section on a terminal
+folder    a report as files in a folder: the page, CSV, JSON, pictures
+"""
 
 from shortlist.experiments.report.model import (
-    Chart,
     Column,
     Figure,
+    Remark,
     Report,
     Section,
-    Series,
     Table,
     Value,
 )
 
-__all__ = ["Chart", "Column", "Figure", "Report", "Section", "Series", "Table", "Value"]
+__all__ = ["Column", "Figure", "Remark", "Report", "Section", "Table", "Value"]

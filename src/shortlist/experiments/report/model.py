@@ -1,29 +1,33 @@
 """The parts of a report as plain data, without a word on how they look.
 
-Texts are Markdown in a small way: paragraphs with **strong**, *emphasis*, `code` and
+Texts are Markdown in a small way: lines with **strong**, *emphasis*, `code` and
 [links](#anchor), nothing else.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
+
+from shortlist.plots.charts import Panel
 
 
 @dataclass(frozen=True)
 class Value:
     """A number of ours, beside the paper's where there is one.
 
-    ``deviation`` is a standard deviation over repetitions; ``best`` marks the best of a column,
-    ``paper_best`` what the paper prints in bold; ``note`` is a mark that a table's note explains.
-    ``signed`` numbers are differences themselves.
+    ``spread`` is what its table says: a standard error, or a standard deviation over repetitions.
+    ``p_value`` belongs to a difference. ``best`` marks the best of a column, ``paper_best`` what
+    the paper prints in bold; ``note`` is a mark that a table's note explains. ``signed`` numbers
+    are differences themselves.
     """
 
     ours: float
     paper: float | None = None
-    deviation: float | None = None
+    spread: float | None = None
+    p_value: float | None = None
     best: bool = False
     paper_best: bool = False
     digits: int = 1
@@ -33,6 +37,11 @@ class Value:
     @property
     def difference(self) -> float | None:
         return None if self.paper is None else self.ours - self.paper
+
+    @property
+    def printed(self) -> float:
+        """The number as it is printed: what rounds to the same is the same."""
+        return round(self.ours, self.digits)
 
     def text(self, number: float | None) -> str:
         """A number for people, with as many digits as the value has."""
@@ -46,9 +55,28 @@ class Value:
         return text[1:] if float(f"{number:.{self.digits}f}") == 0 else text
 
     @property
+    def spread_text(self) -> str:
+        """The spread, with ± before it; empty where there is none."""
+        known = self.spread is not None and math.isfinite(self.spread)
+        return f"±{self.spread:.{self.digits}f}" if known else ""
+
+    @property
+    def p_text(self) -> str:
+        if self.p_value is None or not math.isfinite(self.p_value):
+            return ""
+        return "p < 0.001" if self.p_value < 0.001 else f"p = {self.p_value:.2g}"
+
+    @property
     def difference_text(self) -> str:
         """The difference from the paper, signed; empty where there is none."""
-        return "" if self.difference is None else self.signed_text(self.difference)
+        known = self.difference is not None and math.isfinite(self.difference)
+        return self.signed_text(self.difference or 0.0) if known else ""
+
+    def is_far(self, tolerance: float | None) -> bool:
+        """Whether the difference from the paper, as printed, exceeds the tolerance."""
+        if tolerance is None or self.difference is None:
+            return False
+        return round(abs(self.difference), self.digits) > tolerance
 
 
 Cell = Value | str
@@ -68,7 +96,7 @@ class Table:
 
     ``groups`` holds the numbers of rows that begin a new group; ``fold`` hides a table of details
     until it is asked for; ``tolerance`` is the difference from the paper beyond which a number is
-    pointed out.
+    pointed out; ``spread`` says what stands behind ±.
     """
 
     name: str
@@ -80,6 +108,7 @@ class Table:
     groups: Sequence[int] = ()
     fold: bool = False
     tolerance: float | None = None
+    spread: str = "standard error"
 
     def __post_init__(self) -> None:
         for row in self.rows:
@@ -90,57 +119,39 @@ class Table:
                 )
 
     @property
-    def compares(self) -> bool:
-        """Whether any cell has a number of the paper's beside it."""
-        return any(
-            isinstance(cell, Value) and cell.paper is not None for row in self.rows for cell in row
-        )
+    def values(self) -> list[Value]:
+        return [cell for row in self.rows for cell in row if isinstance(cell, Value)]
 
-
-@dataclass(frozen=True)
-class Series:
-    """A curve. Equal ``color`` numbers mean kinship; ``dash`` tells kin apart."""
-
-    name: str
-    x: Sequence[float]
-    y: Sequence[float]
-    color: int = 0
-    dash: int = 0
-    markers: bool = False
-    faint: bool = False
-    steps: bool = False
-
-
-@dataclass(frozen=True)
-class Chart:
-    """Curves over common axes. Limits left out follow from the data."""
-
-    x_label: str
-    y_label: str
-    series: Sequence[Series]
-    title: str = ""
-    x_log: bool = False
-    y_log: bool = False
-    x_limits: tuple[float, float] | None = None
-    y_limits: tuple[float, float] | None = None
-    #: Horizontal lines: height and name, which is empty where the axis says it.
-    levels: Sequence[tuple[float, str]] = ()
-    #: Whether x counts something, so that ticks are whole numbers.
-    x_whole: bool = False
+    @property
+    def key(self) -> str:
+        """How to read a cell, where there is more in it than one number."""
+        parts = []
+        if any(value.spread is not None for value in self.values):
+            parts.append(f"±: {self.spread}.")
+        if any(value.paper is not None for value in self.values):
+            parts.append(
+                "Each cell: ours, then the paper’s number and the difference. "
+                "**Bold**: the best of its column, ours and the paper’s."
+            )
+        return " ".join(parts)
 
 
 @dataclass(frozen=True)
 class Figure:
-    """One or several charts side by side with a caption, or a picture drawn by matplotlib.
-
-    ``draw`` returns a matplotlib figure for the files; without it the charts are drawn.
-    """
+    """Panels side by side, with a title and a caption."""
 
     name: str
+    title: str
     caption: str
-    charts: Sequence[Chart] = ()
-    draw: Callable[[], Any] | None = None
-    alternative: str = ""
+    panels: Sequence[Panel] = ()
+
+
+@dataclass(frozen=True)
+class Remark:
+    """Something to know about the numbers: what it is about, and what there is to say."""
+
+    topic: str
+    text: str
 
 
 @dataclass(frozen=True)
@@ -156,12 +167,12 @@ class Section:
     figures_first: bool = False
     #: Headlines: a number, as text, and what it is.
     headlines: Sequence[tuple[str, str]] = ()
-    #: Remarks after the tables: differences from the paper and why.
-    remarks: Sequence[str] = ()
+    #: Differences from the paper and why.
+    remarks: Sequence[Remark] = ()
     #: How the numbers were made.
     protocol: Sequence[str] = ()
-    #: Everything else worth keeping, as plain data.
-    data: dict[str, Any] = field(default_factory=dict)
+    #: The experiment's result, a frozen dataclass, for results.json.
+    result: Any = None
 
 
 @dataclass(frozen=True)

@@ -12,8 +12,8 @@ from rich.padding import Padding
 from rich.table import Table as RichTable
 from rich.text import Text
 
-from shortlist.experiments.report.markdown import is_strong, to_plain
 from shortlist.experiments.report.model import Cell, Section, Table, Value
+from shortlist.experiments.report.text import is_strong, to_plain
 
 
 def show(section: Section, console: Console) -> None:
@@ -26,7 +26,9 @@ def show(section: Section, console: Console) -> None:
         if not table.fold:
             show_table(table, console)
     for remark in section.remarks:
-        console.print(Padding(Text(f"• {to_plain(remark)}"), (0, 0, 0, 1)))
+        console.print(
+            Padding(Text(f"• {to_plain(f'{remark.topic}: {remark.text}')}"), (0, 0, 0, 1))
+        )
 
 
 def show_table(table: Table, console: Console) -> None:
@@ -36,15 +38,15 @@ def show_table(table: Table, console: Console) -> None:
     """
     console.print()
     console.print(next(_fitting(table, console)))
-    for line in _legend(table):
-        console.print(Text(line, style="dim"))
+    for line in filter(None, [table.key, *table.notes]):
+        console.print(Text(to_plain(line), style="dim"))
 
 
 @dataclass(frozen=True)
 class _Layout:
-    """What stands between a number and its deviation, and before the paper's number."""
+    """What stands between a number and its spread, and before the paper's number."""
 
-    before_deviation: str = " "
+    before_spread: str = " "
     before_paper: str = " "
     names_wrap: bool = False
 
@@ -53,8 +55,8 @@ class _Layout:
 _LAYOUTS = (
     _Layout(),
     _Layout(before_paper="\n"),
-    _Layout(before_deviation="\n", before_paper="\n"),
-    _Layout(before_deviation="\n", before_paper="\n", names_wrap=True),
+    _Layout(before_spread="\n", before_paper="\n"),
+    _Layout(before_spread="\n", before_paper="\n", names_wrap=True),
 )
 
 
@@ -114,18 +116,13 @@ def _text(cell: Cell, tolerance: float | None, width: int, layout: _Layout) -> T
     parts: list[tuple[str, str]] = [
         (cell.text(cell.ours) + cell.note, "bold green" if cell.best else "")
     ]
-    if cell.deviation is not None:
-        parts.append((f"{layout.before_deviation}±{cell.text(cell.deviation)}", "dim"))
-    if cell.paper is not None and cell.difference is not None:
+    if cell.spread_text:
+        parts.append((f"{layout.before_spread}{cell.spread_text}", "dim"))
+    if cell.p_text:
+        parts.append((f"{layout.before_paper}{cell.p_text}", "dim"))
+    if cell.paper is not None:
         theirs = f"{layout.before_paper}{cell.text(cell.paper):>4}"
         parts.append((theirs, "bold" if cell.paper_best else "dim"))
-        far = tolerance is not None and round(abs(cell.difference), cell.digits) > tolerance
+        far = cell.is_far(tolerance)
         parts.append((f" {cell.difference_text:>{width}}", "yellow" if far else "dim"))
     return Text.assemble(*parts)
-
-
-def _legend(table: Table) -> Sequence[str]:
-    lines = []
-    if table.compares:
-        lines.append("Each cell: ours, the paper's, the difference. Bold: best of its column.")
-    return [*lines, *(to_plain(note) for note in table.notes)]

@@ -197,4 +197,5 @@ def _entry(record: Any, key: str) -> float:
 def _names(record: Any) -> list[str]:
     if isinstance(record, Mapping):
         return [str(key) for key in record]
-    return [name for name in dir(record) if not name.startswith("_")]
+    names = [name for name in dir(record) if not name.startswith("_")]
+    return [name for name in names if not callable(getattr(record, name))]

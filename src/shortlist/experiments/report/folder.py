@@ -6,16 +6,15 @@ import csv
 import io
 import json
 import math
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from shortlist._files import atomic_write
 from shortlist._json import plain
-from shortlist.experiments.report import pictures
-from shortlist.experiments.report.markdown import to_plain
 from shortlist.experiments.report.model import Report, Section, Table, Value
 from shortlist.experiments.report.page import page
+from shortlist.experiments.report.text import to_plain
+from shortlist.plots import charts
 
 PAGE = "report.html"
 DATA = "results.json"
@@ -25,15 +24,15 @@ def write(report: Report, folder: Path) -> list[Path]:
     """Write everything; returns the files, the page first. A section's files bear its name."""
     folder.mkdir(parents=True, exist_ok=True)
     written = []
-    inline: dict[str, str] = {}
+    pictures: dict[str, list[str]] = {}
     for section in report.sections:
         for table in section.tables:
             written.append(_write(folder / f"{section.name}-{table.name}.csv", table_csv(table)))
-        if pictures.have_matplotlib():
-            written += _write_figures(section, folder, inline)
+        if charts.have_matplotlib():
+            written += _write_figures(section, folder, pictures)
     data = json.dumps(report_data(report), indent=1, allow_nan=False, ensure_ascii=False)
     written.append(_write(folder / DATA, data))
-    return [_write(folder / PAGE, page(report, inline)), *written]
+    return [_write(folder / PAGE, page(report, pictures)), *written]
 
 
 def table_csv(table: Table) -> str:
@@ -42,33 +41,35 @@ def table_csv(table: Table) -> str:
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(
-        " ".join(filter(None, [to_plain(column.name), part]))
+        " ".join(filter(None, [to_plain(column.name), name]))
         for column, names in zip(table.columns, parts, strict=True)
-        for part in names
+        for name in names
     )
     for row in table.rows:
         writer.writerow(
-            _csv_entry(cell, part) for cell, names in zip(row, parts, strict=True) for part in names
+            _csv_entry(cell, attribute)
+            for cell, names in zip(row, parts, strict=True)
+            for attribute in names.values()
         )
     return text.getvalue()
 
 
 def report_data(report: Report) -> dict[str, Any]:
     """All of a report's numbers as plain data for JSON."""
-    sections = {}
-    for section in report.sections:
-        tables = {table.name: _table_data(table) for table in section.tables}
-        sections[section.name] = {
+    sections = {
+        section.name: {
             "title": section.title,
             "headlines": [{"value": number, "what": what} for number, what in section.headlines],
-            "remarks": [to_plain(remark) for remark in section.remarks],
-            "tables": tables,
+            "remarks": {to_plain(each.topic): to_plain(each.text) for each in section.remarks},
+            "tables": {table.name: _table_data(table) for table in section.tables},
             "figures": {
-                figure.name: [asdict(chart) for chart in figure.charts]
+                figure.name: [each for each in figure.panels if isinstance(each, charts.Chart)]
                 for figure in section.figures
             },
-            **section.data,
+            "result": section.result,
         }
+        for section in report.sections
+    }
     return plain(
         {
             "title": report.title,
@@ -86,38 +87,40 @@ def _write(path: Path, contents: str | bytes) -> Path:
     return path
 
 
-def _write_figures(section: Section, folder: Path, inline: dict[str, str]) -> list[Path]:
+def _write_figures(section: Section, folder: Path, pictures: dict[str, list[str]]) -> list[Path]:
     written = []
     for figure in section.figures:
-        drawn = pictures.draw(figure)
+        identity = f"{section.name}-{figure.name}"
+        drawn = charts.draw_panels(figure.panels)
         for kind in ("png", "svg"):
-            path = folder / f"{section.name}-{figure.name}.{kind}"
-            written.append(_write(path, pictures.picture(drawn, kind)))
-        if not figure.charts:
-            identity = f"{section.name}-{figure.name}"
-            inline[f"{section.name}/{figure.name}"] = pictures.inline_svg(
-                drawn, identity, figure.alternative or to_plain(figure.caption)
-            )
-        pictures.close(drawn)
+            written.append(_write(folder / f"{identity}.{kind}", charts.picture_file(drawn, kind)))
+        pictures[identity] = [
+            charts.inline_svg(panel, f"{identity}-{place}")
+            for place, panel in enumerate(figure.panels)
+        ]
     return written
 
 
-def _parts_of(table: Table, place: int) -> list[str]:
-    """The names of what a column's cells hold: "" for the cell itself, then what stands beside."""
-    values = [row[place] for row in table.rows if isinstance(row[place], Value)]
-    parts = [""]
-    if any(isinstance(v, Value) and v.deviation is not None for v in values):
-        parts.append("deviation")
-    if any(isinstance(v, Value) and v.paper is not None for v in values):
-        parts += ["paper", "difference"]
+def _parts_of(table: Table, place: int) -> dict[str, str]:
+    """What a column's cells hold: names for the heading, and the attributes of values."""
+    values = [cell for row in table.rows if isinstance(cell := row[place], Value)]
+    parts = {"": "ours"}
+    if any(value.spread is not None for value in values):
+        parts[table.spread] = "spread"
+    if any(value.p_value is not None for value in values):
+        parts["p"] = "p_value"
+    if any(value.paper is not None for value in values):
+        parts |= {"paper": "paper", "difference": "difference"}
     return parts
 
 
-def _csv_entry(cell: Value | str, part: str) -> str:
+def _csv_entry(cell: Value | str, attribute: str) -> str:
     if isinstance(cell, str):
-        return to_plain(cell) if part == "" else ""
-    number = getattr(cell, part or "ours")
-    return "" if number is None or not math.isfinite(number) else f"{number:.{cell.digits + 2}f}"
+        return to_plain(cell) if attribute == "ours" else ""
+    number = getattr(cell, attribute)
+    if number is None or not math.isfinite(number):
+        return ""
+    return f"{number:.4g}" if attribute == "p_value" else f"{number:.{cell.digits + 2}f}"
 
 
 def _table_data(table: Table) -> list[dict[str, Any]]:
@@ -126,7 +129,7 @@ def _table_data(table: Table) -> list[dict[str, Any]]:
             to_plain(column.name): (
                 to_plain(cell)
                 if isinstance(cell, str)
-                else {**asdict(cell), "difference": cell.difference}
+                else {**plain(cell), "difference": cell.difference}
             )
             for column, cell in zip(table.columns, row, strict=True)
         }

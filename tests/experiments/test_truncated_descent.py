@@ -5,45 +5,39 @@ import pytest
 
 from shortlist import TopKClassifier, losses
 from shortlist.experiments.baselines import Primal, Trace, fista, lbfgs
-from shortlist.experiments.descent import accuracies_along, descend_path
 from shortlist.experiments.methods import classifier
+from shortlist.experiments.truncated_descent import DescentTask
 from shortlist.metrics import topk_accuracy_curve
 
 
 @pytest.fixture(scope="module")
 def record(small_parts):
-    parameters = {
-        "method": "trunc-ent:3",
-        "Cs": [0.1, 1.0],
-        "checkpoints": [0, 1, 4, 16],
-        "tol": 1e-5,
-        "max_epochs": 1000,
-        "seed": 0,
-    }
-    return descend_path(parameters, small_parts, lambda share: None)
+    task = DescentTask("trunc-ent:3", "", (0.1, 1.0), (0, 1, 4, 16), 1e-5, 1000, 0)
+    return task.run(small_parts)
 
 
 def test_descent_starts_at_softmax_and_goes_down(record, small_parts):
-    for C, run in zip(record["Cs"], record["runs"], strict=True):
-        assert [point["iteration"] for point in run] == [0, 1, 4, 16]
-        objectives = [point["objective"] for point in run]
+    for C, run in zip(record.Cs, record.runs, strict=True):
+        assert [point.steps for point in run] == [0, 1, 4, 16]
+        objectives = [point.objective for point in run]
         assert objectives == sorted(objectives, reverse=True)
         assert objectives[-1] < objectives[0]
         softmax = classifier("lr-multi", C=C, tol=1e-5, max_epochs=1000)
         softmax.fit(small_parts.X_train, small_parts.y_train)
         scores = softmax.decision_function(small_parts.X_test)
         expected = 100 * topk_accuracy_curve(small_parts.y_test, scores, 10)
-        assert run[0]["test"] == pytest.approx(expected, abs=0.6)
+        assert run[0].test == pytest.approx(expected, abs=0.6)
 
 
 def test_accuracies_along_choose_c_by_validation(record):
-    along = accuracies_along(record, (1, 3))
+    assert record.steps == [0, 1, 4, 16]
     for k in (1, 3):
-        assert len(along[k]) == 4
-        for place, accuracy in enumerate(along[k]):
-            models = [run[place] for run in record["runs"]]
-            best = int(np.argmax([model["val"][k - 1] for model in models]))
-            assert accuracy == models[best]["test"][k - 1]
+        along = record.accuracies(k)
+        assert len(along) == 4
+        for place, accuracy in enumerate(along):
+            models = [run[place] for run in record.runs]
+            best = int(np.argmax([model.val[k - 1] for model in models]))
+            assert accuracy == models[best].test[k - 1]
 
 
 @pytest.mark.parametrize("baseline", [fista, lbfgs])
@@ -54,10 +48,10 @@ def test_baselines_reach_the_certified_optimum(baseline, loss, small_parts):
     dual = max(e.dual for e in model.result_.history)
     trace = Trace(lambda weights: 0.0, 60.0, dual * (1 + 1e-7))
     baseline(Primal(X, y, 12, losses.get(loss), C), trace)
-    primals = [point["primal"] for point in trace.points]
+    primals = [point.primal for point in trace.points]
     assert primals[-1] == pytest.approx(dual, rel=1e-4)
     assert min(primals) >= dual * (1 - 1e-9)
-    seconds = [point["seconds"] for point in trace.points]
+    seconds = [point.seconds for point in trace.points]
     assert seconds == sorted(seconds)
 
 

@@ -1,0 +1,199 @@
+"""Progress for people: bars on a terminal, plain lines in a log.
+
+Everything that takes long shows its progress through :func:`progress_on`. One row stands for the
+whole, and one for each task that runs::
+
+    with progress_on(console, "letter", count=17) as progress:
+        progress.begin("top-3 SVM")
+        progress.note("top-3 SVM", "relative gap 1.2e-2")
+        progress.finish("top-3 SVM")
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.progress import TaskID
+
+#: Seconds between two lines of a log.
+SECONDS_BETWEEN_LINES = 5.0
+#: The time left is told only after this share of the work, this many tasks and this many seconds.
+#: Before that a guess is off by a multiple as a rule.
+TRUSTED_SHARE, TRUSTED_TASKS, TRUSTED_SECONDS = 0.25, 3, 5.0
+
+
+def progress_on(
+    console: Console | None,
+    title: str,
+    *,
+    count: int | None = None,
+    total: float | None = None,
+    remark: str = "",
+) -> Progress:
+    """A progress display that suits the console; without a console nothing is shown.
+
+    ``count`` is the number of tasks, ``total`` the sum of their weights (by default the same);
+    None where they are not known. ``remark`` stands behind the title.
+    """
+    plan = Plan(title, count, count if total is None else total, remark)
+    if console is None:
+        return Progress(plan)
+    return _Bars(plan, console) if console.is_terminal else _Lines(plan, console)
+
+
+def duration(seconds: float) -> str:
+    """A time for people: "8 s", "12 min" or "3.5 h"."""
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 90 * 60 else f"{seconds / 3600:.1f} h"
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What there is to do; see :func:`progress_on`."""
+
+    title: str
+    count: int | None
+    total: float | None
+    remark: str
+
+
+class Progress:
+    """Counts what is finished and shows nothing. Its subclasses show it."""
+
+    def __init__(self, plan: Plan) -> None:
+        self.plan = plan
+        self.done, self.n_finished = 0.0, 0
+        self.started = time.monotonic()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        pass
+
+    def begin(self, name: str) -> None:
+        """A task runs from now on."""
+
+    def note(self, name: str, text: str) -> None:
+        """Say how far a running task is, in words."""
+
+    def finish(self, name: str, weight: float = 1.0) -> None:
+        """A task is done. Its weight is what it adds to the total."""
+        self.done += weight
+        self.n_finished += 1
+
+    def seconds_left(self) -> float | None:
+        """An estimate, or None as long as there is little to base it on."""
+        elapsed = time.monotonic() - self.started
+        total = self.plan.total
+        if total is None or self.n_finished < TRUSTED_TASKS or elapsed < TRUSTED_SECONDS:
+            return None
+        if self.done < TRUSTED_SHARE * total:
+            return None
+        return elapsed * max(total - self.done, 0.0) / self.done
+
+    def _counted(self) -> str:
+        of = "" if self.plan.count is None else f" of {self.plan.count}"
+        return f"{self.n_finished}{of} done"
+
+    def _left(self) -> str:
+        seconds = self.seconds_left()
+        return "" if not seconds else f"about {duration(seconds)} left"
+
+
+class _Bars(Progress):
+    """One bar for the whole and a row for each task that runs; gone when all is done."""
+
+    def __init__(self, plan: Plan, console: Console) -> None:
+        super().__init__(plan)
+        from rich.progress import BarColumn, SpinnerColumn, TextColumn, TimeElapsedColumn
+        from rich.progress import Progress as RichProgress
+        from rich.table import Column
+
+        # Only the names give way on a narrow terminal; rows never wrap.
+        names = Column(ratio=1, no_wrap=True, overflow="ellipsis")
+        self.rows = RichProgress(
+            SpinnerColumn(),
+            TextColumn("{task.description}", markup=False, table_column=names),
+            BarColumn(bar_width=10),
+            TimeElapsedColumn(),
+            TextColumn("{task.fields[left]}", table_column=Column(no_wrap=True)),
+            console=console,
+            transient=True,
+            expand=True,
+        )
+        self.running: dict[str, TaskID] = {}
+        self.whole = self.rows.add_task(self._heading(), total=plan.total, left="")
+
+    def __enter__(self) -> Self:
+        self.rows.start()
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        self.rows.stop()
+
+    def begin(self, name: str) -> None:
+        self.running[name] = self.rows.add_task(f"  {name}", total=None, left="")
+
+    def note(self, name: str, text: str) -> None:
+        self.rows.update(self.running[name], description=f"  {name}: {text}")
+
+    def finish(self, name: str, weight: float = 1.0) -> None:
+        super().finish(name, weight)
+        if name in self.running:
+            self.rows.remove_task(self.running.pop(name))
+        self.rows.update(
+            self.whole, completed=self.done, description=self._heading(), left=self._left()
+        )
+
+    def _heading(self) -> str:
+        return f"{self.plan.title}: {', '.join(filter(None, [self._counted(), self.plan.remark]))}"
+
+
+class _Lines(Progress):
+    """A line every few seconds, and one at the end."""
+
+    def __init__(self, plan: Plan, console: Console) -> None:
+        super().__init__(plan)
+        self.console = console
+        self.last_line = self.started
+        self.kept_back = ""
+
+    def __enter__(self) -> Self:
+        if self.plan.remark:
+            self._print(f"{self.plan.title}: {self.plan.remark}")
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        if self.kept_back:
+            self._print(self.kept_back)
+
+    def note(self, name: str, text: str) -> None:
+        self._tell(f"{self.plan.title}: {name}: {text}")
+
+    def finish(self, name: str, weight: float = 1.0) -> None:
+        super().finish(name, weight)
+        state = ", ".join(filter(None, [self._counted(), self._left()]))
+        self._tell(f"{self.plan.title}: {name} is finished; {state}")
+
+    def _tell(self, text: str) -> None:
+        now = time.monotonic()
+        if now - self.last_line < SECONDS_BETWEEN_LINES:
+            self.kept_back = text
+            return
+        self.last_line, self.kept_back = now, ""
+        self._print(text)
+
+    def _print(self, text: str) -> None:
+        self.console.print(text, highlight=False, markup=False, soft_wrap=True)

@@ -1,0 +1,121 @@
+"""Tables beside the paper's, and remarks on numbers that differ from it."""
+
+import numpy as np
+
+from shortlist.experiments import paper
+from shortlist.experiments.comparison import (
+    accuracy_rows,
+    explain_far_cells,
+    family_starts,
+    far_places,
+    mark_best,
+)
+from shortlist.experiments.parts import Parts
+from shortlist.experiments.report import Value
+from shortlist.experiments.truncated_descent import Checkpoint, DescentResult
+from tests.experiments.results import KS, PARTS, TRAIN, result
+
+
+def explain(far, results, *, grid=None, descents=(), parts=PARTS):
+    return explain_far_cells("letter", far, results, grid or {}, descents, parts)
+
+
+def test_everything_near_is_said_in_one_sentence():
+    (remark,) = explain([], {})
+    assert "Every number" in remark.text
+
+
+def test_a_difference_that_the_papers_grid_removes_is_put_down_to_it():
+    theirs = paper.accuracy("letter", "lr-multi", 1)
+    results = {"lr-multi": result({1.0: (70, theirs), 3.16: (71, theirs + 3)}, 1)}
+    grid = {"lr-multi": result({0.95: (70, theirs + 0.2)}, 1)}
+    assert far_places("letter", results)[0] == ("lr-multi", 1)
+    (remark,) = explain([("lr-multi", 1)], results, grid=grid)
+    assert remark.topic == "The grid of C"
+    assert f"on its likely grid {theirs + 0.2:.1f}" in remark.text
+    assert "[table](#letter-paper-grid)" in remark.text
+
+
+def test_any_other_difference_comes_with_how_much_c_matters():
+    results = {"lr-multi": result({1.0: (70, 60.0), 10.0: (69, 64.0), 100.0: (20, 9.0)}, 1)}
+    grid = {"lr-multi": result({1.0: (70, 60.0)}, 1)}
+    remarks = explain([("lr-multi", 1)], results, grid=grid)
+    assert len(remarks) == 2
+    # 69 is within one standard error, sqrt(.7 * .3 / 100), of 70; 20 is not.
+    assert "2 values of C" in remarks[1].text
+    assert "(4.6)" in remarks[1].text
+    assert "60.0 to 64.0" in remarks[1].text
+
+
+def test_truncated_losses_are_compared_with_the_papers_descent():
+    method = "trunc-ent:3"
+    theirs = [paper.accuracy("letter", method, k) for k in KS]
+
+    def point(steps, shift):
+        accuracies = [0.0] * 10
+        for k, accuracy in zip(KS, theirs, strict=True):
+            accuracies[k - 1] = accuracy + shift
+        return Checkpoint(steps, 1.0, tuple(accuracies), tuple(accuracies))
+
+    descent = DescentResult(method, (1.0,), ((point(0, 9.0), point(7, 0.3), point(50, -4.0)),))
+    results = {method: result({1.0: (50, theirs[0] - 4)}, 1, method)}
+    (remark,) = explain([(method, 1)], results, descents=[descent])
+    assert "7 steps" in remark.text
+    assert "within 0.3 points" in remark.text
+
+
+def test_a_truncated_loss_at_its_own_k_has_no_excuse_but_c():
+    method = "trunc-ent:3"
+    results = {method: result({1.0: (90, 80.0), 10.0: (89, 82.0)}, 3, method)}
+    (remark,) = explain([(method, 3)], results)
+    assert remark.topic == "truncated top-3 Ent at top-3"
+    assert remark.text.startswith("80.0 against")
+    assert "2 values of C" in remark.text
+
+
+def test_examples_that_cannot_be_the_papers_are_found_out():
+    half = Parts(TRAIN[0][:5250, :12], TRAIN[1][:5250], *TRAIN, *TRAIN)
+    (remark,) = explain([("lr-multi", 1)], {}, parts=half)
+    assert "5250 training examples where the paper has 10500" in remark.text
+    assert "12 features where the paper has 16" in remark.text
+    assert "classes" not in remark.text
+
+
+def test_without_validation_part_one_remark_names_all_numbers():
+    parts = Parts(*TRAIN, np.zeros((100, 16)), np.zeros(100))
+    results = {m: result({1.0: (70, 60.0 + n)}, 1) for n, m in enumerate(["lr-multi", "lr-ova"])}
+    (remark,) = explain([("lr-multi", 1), ("lr-ova", 1)], results, parts=parts)
+    assert "LR-Multi at top-1: 60.0 against 75.3; LR-OVA at top-1: 61.0 against 68.1" in remark.text
+
+
+def test_rows_mark_the_best_as_printed_and_the_papers_bold():
+    methods = ("svm-multi", "lr-multi")
+    ours = {"svm-multi": (76.52, 89.0, 93.0, 97.0), "lr-multi": (76.48, 90.0, 94.0, 98.0)}
+    rows = accuracy_rows("letter", ours, dict.fromkeys(methods, (0.5,) * 4))
+    # 76.52 and 76.48 are both printed as 76.5.
+    assert [[cell.best for cell in row[1:]] for row in rows] == [
+        [True, False, False, False],
+        [True, True, True, True],
+    ]
+    assert rows[0][0] == "SVM-Multi"
+    assert isinstance(rows[0][1], Value)
+    assert rows[0][1].paper == 76.5
+    assert rows[0][1].spread == 0.5
+    assert not any(cell.paper_best for row in rows for cell in row[1:])
+    assert [cell.is_far(0.7) for row in rows for cell in row[1:]] == [False] * 4 + [True] + [
+        False
+    ] * 3
+    assert family_starts(methods) == []
+    assert family_starts(paper.methods("letter")) == [2, 4, 7, 11, 14]
+
+
+def test_the_largest_number_of_a_column_is_the_best_as_printed():
+    rows = mark_best(
+        [
+            ["one", Value(75.04), Value(float("nan"))],
+            ["two", Value(74.96, best=True), Value(3.0)],
+            ["three", Value(74.94, best=True), "–"],
+        ]
+    )
+    flags = [[cell.best for cell in row[1:] if isinstance(cell, Value)] for row in rows]
+    assert flags == [[True, False], [True, True], [False]]
