@@ -13,6 +13,10 @@ from shortlist.solvers.records.result import Evaluation, Result
 from shortlist.solvers.storage.base import State
 
 
+# Two evaluations of an objective may round by so many units in its last place.
+MIXED_ULPS = 64.0
+
+
 class StopTraining(Exception):
     """Raise it in a callback to end training with the model as it is."""
 
@@ -72,18 +76,27 @@ class Run:
         return self.tol * max(min(primal, self.at_zero - self.bound), 0.0)
 
     def record(
-        self, primal: float, dual: float, weights: NDArray, trusted: bool = True
+        self,
+        primal: float,
+        dual: float,
+        weights: NDArray,
+        trusted: bool = True,
+        own_pair: bool = True,
     ) -> Evaluation:
         """Note an evaluation. Time spent on validation accuracy is not training time.
 
         A dual bound that is not ``trusted``, as rounding may have raised it, goes into the history
-        but not into the result.
+        but not into the result. ``own_pair``: the two are the ends of one certified gap. Between a
+        primal and a bound from different evaluations, rounding of the objective comes in.
         """
+        noise = MIXED_ULPS * float(np.finfo(self.problem.storage.dtype).eps) * abs(primal)
         if primal < self.primal or self.weights is None:
             self.primal = primal
             self.weights = weights.copy()
-        if trusted and dual > self.bound:
-            self.bound = dual
+            if trusted and own_pair:
+                self.bound = max(self.bound, dual)
+        if trusted and dual - noise > self.bound:
+            self.bound = dual - noise
         seconds = self.seconds
         accuracy = None
         if self.accuracy is not None:

@@ -138,7 +138,8 @@ class _Descent:
         run = self.run
         value, gradient = run.problem.primal_gradient(weights, double=True)
         run.epochs += 2
-        run.primal = min(run.primal, value)
+        if run.weights is not None and np.array_equal(run.weights, weights):
+            run.primal = value
         bound = value - 0.5 * float(np.vdot(gradient, gradient))
         return run.record(value, bound, weights).within(run.tol)
 

@@ -5,7 +5,7 @@ domain of every conjugate here. With ratio r = C'/C the weights become r t W. Ke
 suits strong regularisation, where duals sit at their bounds; keeping W (t = 1/r) weak, where W has
 nearly settled. The dual objective, concave in t and free of products with the data, decides; t = 0
 is a cold start, so that a warm one is never worse. Where the last solution came from a descent, the
-next descent starts from its weights instead.
+descent for a larger C starts from its weights instead.
 """
 
 from collections.abc import Callable
@@ -55,7 +55,8 @@ class Path:
         problem = self.at(C)
         state, weights = None, None
         if self.last is not None:
-            if "l-bfgs" in self.last.result.solver and problem.loss.smooth:
+            # Where a descent was needed, it is needed for every larger C too.
+            if "l-bfgs" in self.last.result.solver and self.last_C <= C:
                 weights = self.last.weights
             else:
                 state = carry_over(problem, self.last.state, C / self.last_C)

@@ -51,9 +51,9 @@ def descend_smoothed(run: Run, weights: NDArray) -> str:
         weights = inner.weights
         inner.problem.fill_duals(weights if for_dual is None else for_dual, run.state)
         at_duals = run.certify()
-        primal = problem.primal(weights)
+        primal, _ = problem.primal_gradient(weights, double=True)
         run.epochs += 2
-        found = run.record(primal, at_duals.dual, weights)
+        found = run.record(primal, at_duals.dual, weights, own_pair=False)
         run.notify(weights)
         if found.within(run.tol):
             return "converged"

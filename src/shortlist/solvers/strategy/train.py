@@ -100,7 +100,7 @@ def _solve(run: Run, random: np.random.Generator, warm: bool, weights: NDArray |
     status = "slow"
     if weights is None and _descend_at_once(run.problem, run.tol):
         weights = run.state.weights
-    if weights is None or not smooth:
+    if weights is None:
         status = ascend(run, random, _patience(run.problem, run.tol))
         weights = run.weights
     if status != "slow":
