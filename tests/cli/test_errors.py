@@ -260,3 +260,21 @@ def test_a_missing_package_is_named_with_what_to_do(command, tmp_path):
     assert ended.err.count("\n") == 1
     assert "pip install 'shortlist[torch]'" in ended.err
     assert "--data" not in ended.err
+
+
+def test_no_output_replaces_an_input(command, model, tmp_path):
+    data = bad_file(tmp_path, "data.svm", GOOD)
+    link = tmp_path / "link.svm"
+    link.symlink_to(data)
+    before = Path(model).read_bytes()
+    for arguments in (
+        ["train", data, "-o", data],
+        ["train", data, "-o", link],
+        ["cv", data, "-v", "2", "-o", data],
+        ["predict", model, data, "-o", model],
+        ["predict", model, data, "-o", data],
+    ):
+        ended = command(*map(str, arguments))
+        check_refused(ended, tmp_path, ["data.svm", "link.svm"], "and would be lost")
+        assert data.read_text() == GOOD
+        assert Path(model).read_bytes() == before

@@ -121,7 +121,7 @@ def cv(
     from shortlist.cli.output import check_output, print_json, print_line, say, size_of
 
     if model is not None:
-        check_output(model)
+        check_output(model, inputs=(data, validation))
     families = _families(loss, also)
     parameters = {
         **estimator_parameters(loss, shape, solver, output),

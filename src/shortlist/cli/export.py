@@ -61,16 +61,12 @@ def export(
     Examples:
       shortlist export letter.model -o letter.onnx -k 3
     """
-    import os
-
     from shortlist._files import atomic_write
     from shortlist.cli.models import load_model
     from shortlist.cli.output import check_output, print_json, print_line, size_of
 
-    check_output(file)
+    check_output(file, inputs=(model,))
     trained = load_model(model)
-    if os.path.exists(file) and os.path.samefile(file, model):
-        raise ValueError(f"-o {file}: is the model itself, which would be lost")
     from shortlist.onnx import to_onnx
 
     exported = to_onnx(trained, k=k, dtype=precision.value, opset=opset)

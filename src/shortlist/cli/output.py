@@ -69,9 +69,15 @@ def number(value: float) -> str:
     return f"{value:.6g}" if math.isfinite(value) else "-"
 
 
-def check_output(path: str, option: str = "-o") -> None:
-    """Raise an error now, rather than after the work, if ``path`` cannot be written."""
+def check_output(path: str, option: str = "-o", inputs: Iterable[str | None] = ()) -> None:
+    """Raise an error now, rather than after the work, if ``path`` cannot or must not be written.
+
+    ``inputs`` are what the command reads: none of them may be replaced by its output.
+    """
     target = Path(os.path.realpath(path))
+    for given in inputs:
+        if given is not None and os.path.exists(given) and os.path.realpath(given) == str(target):
+            raise ValueError(f"{option} {path}: is what is read here, and would be lost")
     if path == "-":
         raise ValueError(f"{option} must be a file here; standard output takes the report")
     if target.is_dir():

@@ -83,7 +83,7 @@ def predict(
     from shortlist.cli.output import check_output
 
     if output != "-":
-        check_output(output)
+        check_output(output, inputs=(model, data, sets.calibrate))
     adaptive = sets.wanted
     if adaptive and k is not None:
         raise ValueError("--k and --coverage or --average-size exclude each other")

@@ -86,7 +86,7 @@ def train(
         raise ValueError("say where to save the model: -o MODEL (or -v N to cross-validate)")
     from shortlist.cli.output import check_output
 
-    check_output(model)
+    check_output(model, inputs=(data, validation))
     trained, summary = _fit(data, cost, validation, loss, shape, solver, reading, output)
     import shortlist
     from shortlist.cli.output import print_json, print_line, say, size_of

@@ -12,7 +12,6 @@ from shortlist.solvers.records.clock import working_time
 from shortlist.solvers.records.result import Evaluation, Result
 from shortlist.solvers.storage.base import State
 
-
 # Two evaluations of an objective may round by so many units in its last place.
 MIXED_ULPS = 64.0
 
