@@ -74,11 +74,11 @@ class Problem:
         single = storage.dtype != np.float64
         most = MOST_ROUNDING * wanted
         drift = rounding_in_weights(state.rounding, storage.dtype)
-        if drift > 0.5 * most and storage.explicit:
+        if drift > 0.5 * most or not storage.explicit:
             self.rebuild(state)
             drift = rounding_in_weights(state.rounding, storage.dtype)
         found = self._certificate(state, drift, double=False)
-        if single and storage.explicit and found.rounding > most:
+        if single and found.rounding > most:
             if wanted > 0 and found.primal - found.dual - found.rounding > wanted:
                 return found  # not there yet, with or without rounding
             found = self._certificate(state, drift, double=True)
@@ -99,8 +99,9 @@ class Problem:
         """Set the weights to those of the duals."""
         weights = self.storage.rebuild(state.duals, self.costs.cost)
         state.weights = np.ascontiguousarray(weights, self.storage.dtype)
-        # What is left is one rounding of each weight.
-        state.rounding = 4.0 * squared_norm(state.weights)
+        # What is left is one rounding of each weight. Without explicit weights these are the
+        # duals but for a factor, and belong to them whatever they round to.
+        state.rounding = 4.0 * squared_norm(state.weights) if self.storage.explicit else 0.0
 
     def primal(self, weights: NDArray) -> float:
         """P(W)."""

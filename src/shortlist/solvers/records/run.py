@@ -12,8 +12,10 @@ from shortlist.solvers.records.clock import working_time
 from shortlist.solvers.records.result import Evaluation, Result
 from shortlist.solvers.storage.base import State
 
-# Two evaluations of an objective may round by so many units in its last place.
+# Two evaluations of an objective may round by so many units in its last place,
 MIXED_ULPS = 64.0
+# and are taken for the same if they differ by fewer.
+SAME_ULPS = 64.0
 
 
 class StopTraining(Exception):
@@ -88,9 +90,11 @@ class Run:
         but not into the result. ``own_pair``: the two are the ends of one certified gap. Between a
         primal and a bound from different evaluations, rounding of the objective comes in.
         """
-        noise = MIXED_ULPS * float(np.finfo(self.problem.storage.dtype).eps) * abs(primal)
-        if primal < self.primal or self.weights is None:
-            self.primal = primal
+        ulp = float(np.finfo(self.problem.storage.dtype).eps) * abs(primal)
+        noise = MIXED_ULPS * ulp
+        # Of objectives that differ by rounding only, the later one's weights are better.
+        if primal <= self.primal + SAME_ULPS * ulp or self.weights is None:
+            self.primal = min(primal, self.primal)
             self.weights = weights.copy()
             if trusted and own_pair:
                 self.bound = max(self.bound, dual)

@@ -100,11 +100,12 @@ class GramStorage:
         self, loss: Loss, weights: NDArray, duals: Duals, costs: Costs, crew: Crew, double: bool
     ) -> Sums:
         totals = np.zeros(5)
-        for part in chunks(self.n, self.n * self.dtype.itemsize):
-            scores = self._scores(weights, part)
+        if double:
+            weights, duals = weights.astype(np.float64), as_array(duals).astype(np.float64)
+        for part in chunks(self.n, self.n * weights.itemsize):
             certify_scores(
                 loss.spec,
-                scores,
+                self._scores(weights, part),
                 part.start,
                 costs.y,
                 costs.cost,
@@ -116,9 +117,11 @@ class GramStorage:
         return Sums(*totals)
 
     def _scores(self, weights: NDArray, part: slice) -> NDArray:
-        s = np.ascontiguousarray(self.block_of(np.arange(self.n)[part]) @ weights)
+        """Scores in the precision of the weights; the entries of the matrix are data."""
+        rows = self.block_of(np.arange(self.n)[part]).astype(weights.dtype, copy=False)
+        s = np.ascontiguousarray(rows @ weights)
         if self.bias2:
-            s += self.dtype.type(self.bias2) * weights.sum(axis=0)
+            s += weights.dtype.type(self.bias2) * weights.sum(axis=0)
         return s
 
     def rebuild(self, duals: Duals, cost: NDArray) -> NDArray:

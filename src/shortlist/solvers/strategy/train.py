@@ -188,10 +188,7 @@ def _recover(run: Run) -> None:
     """Make weights, duals and the record agree again after a cut anywhere."""
     run.callback = None
     # The duals are feasible at all times; the weights may be behind them by a visit or two.
-    if run.problem.storage.explicit:
-        run.problem.rebuild(run.state)
-    else:
-        run.state.weights = run.problem.storage.rebuild(run.state.duals, run.problem.costs.cost)
+    run.problem.rebuild(run.state)
     if not run.history or run.history[-1].epoch < run.epochs:
         run.certify()
 
