@@ -14,9 +14,11 @@ from typer import Option
 
 from shortlist.cli.options import MODEL, LossName, OutputOptions, Precision
 
-# Numbers of examples, features and classes. A small problem and one trained in blocks use
-# different kernels.
-_SHAPES = ((60, 6, 5), (600, 96, 64))
+# Numbers of examples, features and classes. A small problem, one trained in blocks and one whose
+# blocks are shared by threads use different kernels.
+_SHAPES = ((60, 6, 5), (600, 400, 100))
+# Settings of C and tol: the last digits are left to SDCA, large C to descents.
+_SETTINGS = ((1.0, 1e-3), (1.0, 1e-5), (1e4, 1e-2))
 # A loss has one set of kernels at k = 1 and another for larger k.
 _KS = (1, 3)
 
@@ -107,7 +109,11 @@ class _Fit:
             X = random.normal(size=(n_samples, n_features)).astype(self.dtype)
             X[np.arange(n_samples), y] += 2
             data: Any = sparse.csr_array(X) if self.sparse else X
-            TopKClassifier(self.loss, k=self.k, random_state=0).fit(data, y)
+            for C, tol in _SETTINGS:
+                model = TopKClassifier(
+                    self.loss, k=self.k, C=C, tol=tol, max_epochs=50, random_state=0
+                )
+                model.fit(data, y)
 
 
 def _fits(losses: Iterable[LossName], precisions: Iterable[Precision]) -> Iterator[_Fit]:

@@ -50,15 +50,14 @@ class Loss:
 
     The rest of the library asks a loss for its traits, never for its name:
 
-    ``convex``, ``smooth``   ``smooth``: differentiable with a Lipschitz gradient.
-    ``sparse_duals``         Most entries of the duals are exactly zero at a solution.
-    ``fewest_classes``       How many classes a restriction of the loss needs at least, the label
-                             (or all right labels) counted as one. Asked of sparse duals only.
-    ``probabilities``        Turns scores (n, m) into class probabilities; None: it has none.
-    ``smoother``             Makes, for gamma > 0, a smooth loss that tends to this one as gamma
-                             does to 0 and whose duals are feasible for this one; None: not needed.
-    ``start_from``           Makes the convex loss whose solution a loss that is not convex starts
-                             from.
+    - ``convex``; ``smooth``: differentiable with a Lipschitz gradient.
+    - ``sparse_duals``: most entries of the duals are exactly zero at a solution.
+    - ``fewest_classes``: how many classes a restriction of the loss needs at least, the label (or
+      all right labels) counted as one. Asked of sparse duals only.
+    - ``probabilities``: turns scores (n, m) into class probabilities; None: it has none.
+    - ``smoother``: makes, for gamma > 0, a smooth loss that tends to this one as gamma does to 0
+      and whose duals are feasible for this one; None: there is none.
+    - ``start_from``: makes the convex loss whose solution a loss that is not convex starts from.
     """
 
     name: str
