@@ -23,6 +23,8 @@ from shortlist.solvers.storage.base import Costs, State
 from shortlist.solvers.strategy.train import Solution, train
 
 TRIALS = 9
+# How far the next C may be, in steps between the last two, for weights to be predicted.
+FURTHEST_PREDICTION = 2.0
 
 
 @dataclass
@@ -39,6 +41,8 @@ class Path:
     seed: int
     last_C: float = 0.0
     last: Solution | None = field(default=None, repr=False)
+    # The descent before the last: its C and weights.
+    _before: tuple[float, NDArray] | None = field(default=None, repr=False)
 
     def at(self, C: float) -> Problem:
         """The problem at one C."""
@@ -57,7 +61,7 @@ class Path:
         if self.last is not None:
             # Where a descent was needed, it is needed for every larger C too.
             if "l-bfgs" in self.last.result.solver and self.last_C <= C:
-                weights = self.last.weights
+                weights = self._predicted_weights(C)
             else:
                 state = carry_over(problem, self.last.state, C / self.last_C)
         solution = train(
@@ -70,8 +74,22 @@ class Path:
             callback=callback,
             accuracy=accuracy,
         )
+        by_descent = self.last is not None and "l-bfgs" in self.last.result.solver
+        self._before = (self.last_C, self.last.weights) if self.last and by_descent else None
         self.last, self.last_C = solution, C
         return solution
+
+    def _predicted_weights(self, C: float) -> NDArray:
+        """Weights to start a descent at C from: solutions are nearly linear in log C."""
+        assert self.last is not None
+        weights = self.last.weights
+        if self._before is None or not self._before[0] < self.last_C:
+            return weights
+        C_before, before = self._before
+        ahead = np.log(C / self.last_C) / np.log(self.last_C / C_before)
+        if ahead > FURTHEST_PREDICTION:
+            return weights
+        return weights + weights.dtype.type(ahead) * (weights - before)
 
 
 @njit
