@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from shortlist import losses
-from shortlist.solvers.train import train
+from shortlist.solvers.strategy.train import train
 from tests.instances import CONVEX, Instance, by_id
 from tests.solvers.problems import (
     STORAGES,
