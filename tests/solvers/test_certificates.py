@@ -99,3 +99,14 @@ def test_feature_scale_and_C_trade_off(storage, scale):
     scaled = train(make_problem(storage, loss, X * scale, y, scale**-2), tol=1e-8, seed=0).result
     assert scaled.status == "converged"
     assert scaled.primal * scale**2 == pytest.approx(plain.primal, rel=1e-7)
+
+
+@pytest.mark.parametrize(
+    "row", [Instance("hinge", m=9, k=5, variant="beta"), Instance("ova_hinge", m=9)], ids=by_id
+)
+def test_hinges_reach_the_last_digits(row):
+    X, y = make_data(n=600, d=12, m=9)
+    problem = make_problem("dense", row.loss(), X, y, 0.5, 1.0)
+    result = train(problem, tol=1e-6, max_epochs=3000, seed=0).result
+    assert result.status == "converged"
+    assert result.relative_gap <= 1e-6

@@ -42,7 +42,7 @@ def test_examples_in_lanes_equal_the_formula(dtype, bias, scale):
     assert kernels_of(type(SOFTMAX.spec)).lanes is not None
     value, gradient = of_storage(problem, W)
     expected, expected_gradient = by_formula(problem, W)
-    eps = np.finfo(dtype).eps
+    eps = float(np.finfo(dtype).eps)
     # Scores of d terms err by their rounding, and with them the values.
     reach = 1 + np.abs(W).max() * np.sqrt(problem.storage.kappa.max())
     assert value == pytest.approx(expected, abs=16 * eps * reach * problem.costs.cost.sum())
@@ -54,13 +54,13 @@ def test_examples_in_lanes_equal_the_formula(dtype, bias, scale):
     assert gradient.dtype == dtype
 
 
-@pytest.mark.parametrize(("n", "m"), [(1, 2), (3, 2), (600, 3), (530, 130), (40, 5000)])
+@pytest.mark.parametrize(("n", "m"), [(3, 2), (513, 3), (530, 130), (40, 5000)])
 @PRECISIONS
 def test_lanes_equal_rows(dtype, n, m):
     """Chunks that are full, that are not, and of a single example."""
     problem, W = setting(n=n, m=m, dtype=dtype, d=4)
-    if n == 600:
-        assert chunk_rows(m) < n
+    if n == 513:
+        assert n % chunk_rows(m) == 1
     costs, view, blas = problem.costs, problem.storage.view(), blas_for(dtype)
     found = []
     for add in (_add_by_lanes, _add_by_rows):
@@ -68,7 +68,7 @@ def test_lanes_equal_rows(dtype, n, m):
         value = add(SOFTMAX.spec, view, blas, 0, n, W, costs.y, costs.cost, gradient)
         found.append((value, gradient))
     (lanes, lane_gradient), (rows, row_gradient) = found
-    eps = np.finfo(dtype).eps
+    eps = float(np.finfo(dtype).eps)
     assert lanes == pytest.approx(rows, rel=32 * eps)
     np.testing.assert_allclose(
         lane_gradient, row_gradient, atol=32 * eps * np.abs(problem.storage.x).max() * n
@@ -87,10 +87,9 @@ def test_lanes_of_examples_whose_label_is_far_behind_or_far_ahead(dtype):
     signed = np.where(y == 0, margins, -margins).astype(np.float64)
     for i in range(8):
         one = make_problem("dense", SOFTMAX, X[i : i + 1], y[i : i + 1])
-        one = type(one)(one.storage, one.costs, 2, SOFTMAX)
         value, gradient = of_storage(one, W)
         expected = np.logaddexp(0.0, -signed[i])
-        assert value == pytest.approx(expected, rel=8 * np.finfo(dtype).eps, abs=1e-30)
+        assert value == pytest.approx(expected, rel=32 * float(np.finfo(dtype).eps), abs=1e-30)
         assert np.isfinite(gradient).all()
     value, gradient = of_storage(problem, W)
     assert value == pytest.approx(np.logaddexp(0.0, -signed).sum(), rel=1e-6)

@@ -59,9 +59,7 @@ def test_a_limit_on_blas_is_a_limit_on_us(machine):
     assert threads_allowed() == 2
 
 
-def test_the_limit_is_read_from_threadpoolctl(machine, two_threads):
-    patched = machine(cores=8)
-    patched.undo()
+def test_the_limit_is_read_from_threadpoolctl(two_threads):
     with threadpool_limits(limits=1, user_api="blas"):
         assert threads._blas_limit() == 1
     assert threads._blas_limit() == 2
