@@ -80,13 +80,15 @@ def raised(row, s, y, eta, before, after):
 
 
 def allowance(row, s, eta, before, after, dtype):
-    """What rounding may lower the objective by: that of scores and duals, and of eta v."""
+    """What rounding may lower the objective by: that of scores, of eta v, and of m duals' sum."""
     eps = float(np.finfo(dtype).eps)
     reach = float(np.abs(s).max())
     mass = float(np.abs(before).sum() + np.abs(after).sum())
     moved = eps * (reach + eta * max(np.abs(before).max(), np.abs(after).max()))
     squared = row.m * moved**2 / max(eta, 1e-300)
-    return 8 * eps * (1 + row.smoothing + reach) * (1 + mass) + 4 * min(moved * mass, squared)
+    return (8 + row.m) * eps * (1 + row.smoothing + reach) * (1 + mass) + 4 * min(
+        moved * mass, squared
+    )
 
 
 def check(row, dtype, scales, etas):

@@ -104,7 +104,8 @@ def test_descents_leave_lists_of_duals(name, monkeypatch):
         )
     np.testing.assert_array_equal(models[0].coef_, models[1].coef_)
     assert models[1].result_.solver == "sdca + l-bfgs"
-    np.testing.assert_array_equal(models[0]._state.duals, models[1]._state.duals.toarray())
+    kept, listed = (model._last.solution.state.duals for model in models)
+    np.testing.assert_array_equal(kept, listed.toarray())
 
 
 def test_smoothed_versions():

@@ -73,7 +73,9 @@ def test_the_gap_of_a_state_is_bounded_from_above(row, dtype, storage):
                 where = f"C {cost.max():g}, {epochs} epochs, wanted {share:g}"
                 gap = found.primal - found.dual
                 assert gap >= primal - dual - 1e-12 * scale, where
-                assert gap <= primal - dual + found.rounding + 1e-12 * scale, where
+                # The sum itself may err by the bound, which is added to it.
+                most = max(primal - dual, 0.0) + 2 * found.rounding
+                assert gap <= most + 1e-12 * scale, where
                 if dtype == np.float64 or (share == 0.0 and storage != "gram"):
                     # In double, rounding is next to nothing.
                     assert found.rounding <= 1e-10 * scale, where
@@ -85,7 +87,8 @@ def check_result(row, dtype, cost, tol, max_epochs):
     problem = make_problem("dense", row.loss(), X, y, cost, BIAS)
     solution = train(problem, tol=tol, max_epochs=max_epochs, seed=0)
     result = solution.result
-    rounding = 1e-12 if dtype == np.float64 else 1e-6
+    # A descent in single precision also reports the primal of single precision.
+    rounding = 1e-12 if dtype == np.float64 else 1e-5
     W = primal_weights("dense", solution.weights, X, BIAS)
     primal = naive_primal(row, W, X, y, cost, BIAS)
     where = f"C {cost.max():g}, tol {tol:g}, {result.status}"
