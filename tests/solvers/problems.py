@@ -5,7 +5,8 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from shortlist import losses
-from shortlist.solvers.problem import Problem
+from shortlist.solvers.problem import MOST_ROUNDING, Problem
+from shortlist.solvers.records.result import Result
 from shortlist.solvers.storage import Costs, CsrStorage, DenseStorage, GramStorage, Storage
 from tests import references
 from tests.instances import Instance
@@ -65,6 +66,21 @@ def primal_weights(storage: str, weights: NDArray, X: NDArray, bias: float = 0.0
     if storage != "gram":
         return weights
     return np.vstack([X.T @ weights, bias * weights.sum(axis=0)])
+
+
+def check_bound(
+    result: Result, dual: float, storage: str, dtype: type, tol: float, rounding: float
+) -> None:
+    """The bound is the duals' objective, less what rounding may do to it.
+
+    In single precision that is at most a part of the gap wanted. Inner products have no double
+    to fall back on: there only the whole gap limits it.
+    """
+    assert result.dual <= dual + rounding * abs(dual)
+    part = 0.0
+    if dtype == np.float32:
+        part = 1.0 if storage == "gram" else MOST_ROUNDING
+    assert result.dual >= dual - rounding * abs(dual) - part * tol * result.primal
 
 
 def with_bias(X: NDArray, bias: float) -> NDArray:

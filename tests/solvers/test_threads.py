@@ -2,6 +2,7 @@
 
 import os
 import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -194,3 +195,24 @@ def test_sums_over_examples_do_not_depend_on_the_threads(storage):
         np.testing.assert_allclose(gradient, alone[1], rtol=1e-12, atol=1e-13)
         np.testing.assert_allclose(shared, duals, rtol=1e-13, atol=1e-15)
         np.testing.assert_allclose(others, sums, rtol=1e-12, atol=1e-13)
+
+
+@pytest.mark.parametrize("name", ["softmax", "hinge"])
+def test_a_seed_and_the_number_of_threads_decide_all(name, monkeypatch):
+    """The same bits again, also in another Python thread; other numbers agree to rounding."""
+    X, y = make_data(n=300, d=200, m=130)
+    problem = make_problem("dense", losses.get(name), X, y, 1.0, 0.5, 128)
+    solutions = []
+    for count in (1, 2, 3):
+        monkeypatch.setattr(threads, "threads_allowed", lambda count=count: count)
+        here = train(problem, tol=1e-4, seed=0)
+        with ThreadPoolExecutor(1) as elsewhere:
+            there = elsewhere.submit(train, problem, tol=1e-4, seed=0).result()
+        assert here.result.status == "converged"
+        np.testing.assert_array_equal(here.weights, there.weights)
+        np.testing.assert_array_equal(here.state.duals, there.state.duals)
+        assert here.result.dual == there.result.dual
+        solutions.append(here)
+    for other in solutions[1:]:
+        assert other.result.epochs == solutions[0].result.epochs
+        np.testing.assert_allclose(other.weights, solutions[0].weights, atol=1e-8)
