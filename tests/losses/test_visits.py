@@ -16,6 +16,7 @@ from tests.instances import CONVEX, Instance, by_id
 
 PRECISIONS = pytest.mark.parametrize("dtype", [np.float32, np.float64])
 ETAS = [1e-8, 1e-4, 1e-2, 1.0, 30.0, 1e4, 1e8]
+KAPPA = 4.0  # |x_i|^2
 N = 6
 # One instance per family of kernels, to be visited with numbers of classes not in the list.
 FAMILIES = [
@@ -29,33 +30,20 @@ FAMILIES = [
 
 
 @njit
-def visit_rows(loss, s, y, cost, kappa, stands_for, v, delta, shares):
+def visit_rows(loss, s, y, cost, kappa, stands_for, exactly, v, delta, shares):
     work = np.empty((2, s.shape[1]), s.dtype)
-    start = np.zeros(2)
     for i in range(s.shape[0]):
-        start[:] = 0.0
-        shares[i] = ascend(
-            loss, s[i], y[i], cost[i], kappa[i], start, stands_for, v[i], delta[i], work
-        )
+        start = np.zeros(2)
+        step = (s[i], y[i], cost[i], kappa[i], start, stands_for, v[i], delta[i], work)
+        shares[i] = ascend_exactly(loss, *step) if exactly else ascend(loss, *step)
 
 
-@njit
-def visit_rows_exactly(loss, s, y, cost, kappa, stands_for, v, delta, shares):
-    work = np.empty((2, s.shape[1]), s.dtype)
-    start = np.zeros(2)
-    for i in range(s.shape[0]):
-        start[:] = 0.0
-        shares[i] = ascend_exactly(
-            loss, s[i], y[i], cost[i], kappa[i], start, stands_for, v[i], delta[i], work
-        )
-
-
-def visit(loss, s, y, eta, v, kappa=4.0, stands_for=1, kernel=visit_rows):
+def visit(loss, s, y, eta, v, stands_for=1, exactly=False):
     """New duals, changes of the weights, shares of the gap; nothing given is changed."""
     n = len(y)
     new, delta, shares = v.copy(), np.empty_like(v), np.empty(n)
-    cost = np.full(n, eta / kappa)
-    kernel(loss.spec, s.copy(), y, cost, np.full(n, kappa), stands_for, new, delta, shares)
+    cost, kappa = np.full(n, eta / KAPPA), np.full(n, KAPPA)
+    visit_rows(loss.spec, s.copy(), y, cost, kappa, stands_for, exactly, new, delta, shares)
     return new, delta, shares
 
 
@@ -102,8 +90,8 @@ def check(row, dtype, scales, etas):
             assert np.isfinite(loss.conjugate(new, y)).all(), where  # finite, in the domain
             assert (np.isfinite(shares) & (shares >= 0)).all(), where
             before, after = v.astype(np.float64), new.astype(np.float64)
-            expected = eta / 4.0 * (before - after)
-            size = eta / 4.0 * np.abs([before, after]).max()
+            expected = eta / KAPPA * (before - after)
+            size = eta / KAPPA * np.abs([before, after]).max()
             np.testing.assert_allclose(
                 delta, expected, atol=4 * np.finfo(dtype).eps * size, err_msg=where
             )
@@ -135,7 +123,7 @@ def test_softmax_visits_in_a_row_reach_the_exact_step(dtype):
     rng = np.random.default_rng(0)
     s, y, v = starts(row, rng, 2.0, dtype)
     for eta in (0.1, 1.0, 30.0):
-        exact = visit(loss, s, y, eta, v, kernel=visit_rows_exactly)[0]
+        exact = visit(loss, s, y, eta, v, exactly=True)[0]
         found, scores = v, s
         for _ in range(12):
             new = visit(loss, scores, y, eta, found)[0]
@@ -154,7 +142,7 @@ def test_softmax_visits_are_not_all_exact(dtype):
     y = rng.integers(0, 26, size=50)
     v = loss.gradient((s + 0.3 * rng.normal(size=s.shape)).astype(dtype), y)
     new = visit(loss, s, y, 1.0, v)[0]
-    exact = visit(loss, s, y, 1.0, v, kernel=visit_rows_exactly)[0]
+    exact = visit(loss, s, y, 1.0, v, exactly=True)[0]
     differs = np.abs(new - exact).max(axis=1) > 100 * np.finfo(dtype).eps
     assert differs.mean() > 0.5
     # They are close: most of what the exact step gains is gained.
@@ -174,7 +162,7 @@ def test_softmax_visits_are_not_all_exact(dtype):
     assert (gains[:, 0] > 0.9 * gains[:, 1]).all()
     zero = np.zeros_like(v)
     np.testing.assert_array_equal(
-        visit(loss, s, y, 1.0, zero)[0], visit(loss, s, y, 1.0, zero, kernel=visit_rows_exactly)[0]
+        visit(loss, s, y, 1.0, zero)[0], visit(loss, s, y, 1.0, zero, exactly=True)[0]
     )
 
 
@@ -188,7 +176,7 @@ def test_shares_of_the_gap(row):
     y = rng.integers(0, 17, size=30)
     v = loss.gradient(s + 0.05 * rng.normal(size=s.shape), y)
     shares = visit(loss, s, y, 2.0, v)[2]
-    exact = 0.5 * (loss.value(s, y) + loss.conjugate(v, y) - (s * v).sum(axis=1))
+    exact = 2.0 / KAPPA * (loss.value(s, y) + loss.conjugate(v, y) - (s * v).sum(axis=1))
     np.testing.assert_allclose(shares, exact, rtol=0.2, atol=1e-14)
     assert shares.sum() == pytest.approx(exact.sum(), rel=0.05, abs=1e-12)
 
