@@ -5,12 +5,14 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from shortlist import losses
-from shortlist.solvers.problem import Problem
-from shortlist.solvers.rows import Costs, DenseRows, GramRows, Rows, SparseRows
+from shortlist.solvers.problem import MOST_ROUNDING, Problem
+from shortlist.solvers.records.result import Result
+from shortlist.solvers.storage import Costs, CsrStorage, DenseStorage, GramStorage, Storage
 from tests import references
 from tests.instances import Instance
 
-STORAGES = ("dense", "fortran", "csr", "gram")
+STORAGES = ("dense", "blocks", "csr", "gram")
+BLOCK = 16  # examples in a block, so that few examples are several blocks
 
 
 def make_data(
@@ -32,15 +34,17 @@ def make_costs(n: int, seed: int = 0) -> NDArray:
     return cost
 
 
-def make_rows(storage: str, X: NDArray, bias: float = 0.0, block: int | None = None) -> Rows:
+def make_storage(storage: str, X: NDArray, bias: float = 0.0, block: int | None = None) -> Storage:
     if storage == "dense":
-        return DenseRows(np.ascontiguousarray(X), bias, block)
+        return DenseStorage(np.ascontiguousarray(X), bias, block)
+    if storage == "blocks":
+        return DenseStorage(np.ascontiguousarray(X), bias, block or BLOCK)
     if storage == "fortran":
-        return DenseRows(np.asfortranarray(X), bias, block)
+        return DenseStorage(np.asfortranarray(X), bias, block)
     if storage == "csr":
-        return SparseRows(csr_array(X), bias)
+        return CsrStorage(csr_array(X), bias)
     K = X @ X.T
-    return GramRows(lambda rows: K[rows], np.einsum("ij,ij->i", X, X), X.dtype, bias)
+    return GramStorage(lambda rows: K[rows], np.einsum("ij,ij->i", X, X), X.dtype, bias)
 
 
 def make_problem(
@@ -53,7 +57,7 @@ def make_problem(
     block: int | None = None,
 ) -> Problem:
     costs = Costs(y, np.broadcast_to(np.asarray(cost, float), y.shape).copy())
-    return Problem(make_rows(storage, X, bias, block), costs, int(y.max()) + 1, loss)
+    return Problem(make_storage(storage, X, bias, block), costs, int(y.max()) + 1, loss)
 
 
 def primal_weights(storage: str, weights: NDArray, X: NDArray, bias: float = 0.0) -> NDArray:
@@ -62,6 +66,24 @@ def primal_weights(storage: str, weights: NDArray, X: NDArray, bias: float = 0.0
     if storage != "gram":
         return weights
     return np.vstack([X.T @ weights, bias * weights.sum(axis=0)])
+
+
+def check_bound(
+    result: Result, dual: float, storage: str, dtype: type, tol: float, rounding: float
+) -> None:
+    """The bound is the duals' objective, less what rounding may do to it.
+
+    In double that is next to nothing, in single precision at most a part of the gap wanted. Inner
+    products have no double to fall back on: there only the whole gap limits it.
+    """
+    if "l-bfgs" not in result.solver:
+        # A descent may have met better duals than those it ends with.
+        assert result.dual <= dual + rounding * abs(dual)
+    if dtype == np.float64:
+        allowed = 1e-12 * abs(dual)
+    else:
+        allowed = (1.0 if storage == "gram" else MOST_ROUNDING) * tol * result.primal
+    assert result.dual >= dual - rounding * abs(dual) - allowed
 
 
 def with_bias(X: NDArray, bias: float) -> NDArray:

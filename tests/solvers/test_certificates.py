@@ -4,10 +4,11 @@ import numpy as np
 import pytest
 
 from shortlist import losses
-from shortlist.solvers.train import train
+from shortlist.solvers.strategy.train import train
 from tests.instances import CONVEX, Instance, by_id
 from tests.solvers.problems import (
     STORAGES,
+    check_bound,
     make_costs,
     make_data,
     make_problem,
@@ -22,9 +23,10 @@ ROUNDING = {np.float32: 1e-6, np.float64: 1e-13}
 PRECISIONS = pytest.mark.parametrize("dtype", [np.float32, np.float64])
 
 
-def tolerance_for(row: Instance, dtype: type) -> float:
+def tolerance_for(row: Instance, dtype: type, storage: str) -> float:
     if dtype == np.float32:
-        return 1e-4
+        # Bounds on rounding are wide for inner products in single precision.
+        return 1e-3 if storage == "gram" else 1e-4
     return 1e-9 if row.smooth else 1e-6
 
 
@@ -35,19 +37,18 @@ def test_gap_closes_and_is_true(row, dtype, storage):
     X, y = make_data(m=row.m, dtype=dtype)
     cost = make_costs(len(y))
     problem = make_problem(storage, row.loss(), X, y, cost, BIAS)
-    tol = tolerance_for(row, dtype)
+    tol = tolerance_for(row, dtype, storage)
 
     solution = train(problem, tol=tol, max_epochs=5000, seed=0)
 
     result = solution.result
     assert result.status == "converged"
     rounding = ROUNDING[dtype]
-    assert -rounding <= result.relative_gap <= tol
+    assert 0 <= result.relative_gap <= tol
     W = primal_weights(storage, solution.weights, X, BIAS)
     assert result.primal == pytest.approx(naive_primal(row, W, X, y, cost, BIAS), rel=rounding)
-    assert result.dual == pytest.approx(
-        naive_dual(row, solution.state.duals, X, y, cost, BIAS), rel=rounding
-    )
+    dual = naive_dual(row, solution.state.duals, X, y, cost, BIAS)
+    check_bound(result, dual, storage, dtype, tol, rounding)
     assert np.isfinite(row.loss().conjugate(solution.state.duals, y)).all()
 
 
@@ -99,3 +100,14 @@ def test_feature_scale_and_C_trade_off(storage, scale):
     scaled = train(make_problem(storage, loss, X * scale, y, scale**-2), tol=1e-8, seed=0).result
     assert scaled.status == "converged"
     assert scaled.primal * scale**2 == pytest.approx(plain.primal, rel=1e-7)
+
+
+@pytest.mark.parametrize(
+    "row", [Instance("hinge", m=9, k=5, variant="beta"), Instance("ova_hinge", m=9)], ids=by_id
+)
+def test_hinges_reach_the_last_digits(row):
+    X, y = make_data(n=600, d=12, m=9)
+    problem = make_problem("dense", row.loss(), X, y, 0.5, 1.0)
+    result = train(problem, tol=1e-6, max_epochs=3000, seed=0).result
+    assert result.status == "converged"
+    assert result.relative_gap <= 1e-6

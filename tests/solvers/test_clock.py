@@ -8,7 +8,7 @@ import pytest
 from numba.core import event
 
 from shortlist import TopKClassifier
-from shortlist.solvers.clock import CompileTimer, working_time
+from shortlist.solvers.records.clock import CompileTimer, working_time
 from tests.solvers.problems import make_data
 
 NAP = 0.05

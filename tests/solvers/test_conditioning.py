@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from shortlist import losses
-from shortlist.solvers import conditioning, descent
-from shortlist.solvers.conditioning import Conditioner, condition, count_blocks
-from shortlist.solvers.run import Run
+from shortlist.solvers.records.run import Run
+from shortlist.solvers.strategy import conditioning, descent
+from shortlist.solvers.strategy.conditioning import Conditioner, condition, count_blocks
 from tests.solvers.problems import make_data, make_problem
 
 LOSSES = {
@@ -58,7 +58,7 @@ def test_the_factors_are_those_of_the_weighted_second_moments(storage, bias, eac
     problem = make_problem(storage, losses.get("softmax"), X, y, 3.0, bias)
     W = weights_for(problem)
     if not each:
-        monkeypatch.setattr(conditioning, "LARGEST", 100)
+        monkeypatch.setattr(conditioning, "MOST_NUMBERS", 100)
     factors = condition(problem, W).factors
     full = np.c_[X, np.full(len(X), bias)]
     scores = full @ W
@@ -90,9 +90,9 @@ def test_fewer_evaluations_to_the_same_optimum(name, monkeypatch):
         problem = make_problem("dense", losses.get(name, **LOSSES[name]), X, y, 100.0, 1.0)
         run = Run(problem, problem.zero_state(), 1e-3, 10**5)
         monkeypatch.setattr(descent, "condition", choose)
-        status, weights = descent.descend(run, problem.zero_state().weights)
+        status, _ = descent.descend(run, problem.zero_state().weights)
         assert status == "converged"
-        results.append((run.epochs, problem.primal_gradient(weights)[0]))
+        results.append((run.epochs, problem.primal(run.weights)))
     (plain, reference), (conditioned, found) = results
     assert found == pytest.approx(reference, rel=2e-3)
     assert conditioned < 0.7 * plain

@@ -19,8 +19,8 @@ from shortlist.solvers.duals import (
     zero_duals,
 )
 from shortlist.solvers.problem import Problem
-from shortlist.solvers.rows import Costs, DenseRows, SparseRows
-from shortlist.solvers.train import train
+from shortlist.solvers.storage import Costs, CsrStorage, DenseStorage
+from shortlist.solvers.strategy.train import train
 from tests.solvers.problems import make_data
 
 HINGES = [
@@ -54,9 +54,9 @@ def make_problem(loss, storage, dtype=np.float64, C=1.0):
     X, y = make_data(n=60, d=7, m=5, dtype=dtype)
     codes = np.unique(y, return_inverse=True)[1].astype(np.int64)
     rows = {
-        "dense": lambda: DenseRows(X, 1.0),
-        "blocks": lambda: DenseRows(X, 1.0, block=16),
-        "sparse": lambda: SparseRows(csr_array(X), 1.0),
+        "dense": lambda: DenseStorage(X, 1.0),
+        "blocks": lambda: DenseStorage(X, 1.0, block=16),
+        "sparse": lambda: CsrStorage(csr_array(X), 1.0),
     }[storage]()
     return Problem(rows, Costs(codes, np.full(len(y), C)), 5, loss)
 

@@ -5,9 +5,8 @@ import pytest
 
 from shortlist import TopKClassifier
 from shortlist.solvers import memory
-from shortlist.solvers.run import Run
-from shortlist.solvers.smoothing import smoothed
-from shortlist.solvers.train import train
+from shortlist.solvers.records.certificate import ERRORS
+from shortlist.solvers.strategy.train import train
 from tests.instances import Instance, by_id
 from tests.solvers.problems import (
     make_data,
@@ -105,33 +104,49 @@ def test_descents_leave_lists_of_duals(name, monkeypatch):
         )
     np.testing.assert_array_equal(models[0].coef_, models[1].coef_)
     assert models[1].result_.solver == "sdca + l-bfgs"
-    np.testing.assert_array_equal(models[0]._state.duals, models[1]._state.duals.toarray())
+    kept, listed = (model._last.solution.state.duals for model in models)
+    np.testing.assert_array_equal(kept, listed.toarray())
 
 
 def test_smoothed_versions():
     for row in HINGES[:4]:
-        loss = smoothed(row.loss(), 0.25)
+        loss = row.loss().smoother(0.25)
         assert loss.smooth
         assert (loss.k, loss.variant, loss.smoothing) == (row.loss().k, row.loss().variant, 0.25)
 
 
 def test_drift_between_weights_and_duals_is_certified_as_it_is():
-    """The primal is that of the weights, the dual that of the duals, however far apart."""
+    """The primal is that of the weights, the dual that of the duals, if the drift is known."""
     X, y = make_data(n=60, d=5, m=4)
     row = Instance("smooth_hinge", m=4, smoothing=1.0)
     cost = np.ones(len(y))
     problem = make_problem("dense", row.loss(), X, y, 1.0, BIAS)
     state = train(problem, tol=1e-6, seed=0).state
-    run = Run(problem, state, 1e-6, 100)
-    settled = run.certify()
+    settled = problem.certify(state)
     drift = 1e-3 * np.random.default_rng(0).normal(size=state.weights.shape)
     state.weights += drift
-    found = run.certify()
-    assert found.primal == pytest.approx(naive_primal(row, state.weights, X, y, cost, BIAS))
-    assert found.dual == pytest.approx(naive_dual(row, state.duals, X, y, cost, BIAS), rel=1e-12)
+    unit = 0.5 * float(np.finfo(np.float64).eps)
+    state.rounding = float(np.sum(drift**2)) / (ERRORS * unit) ** 2
+    drifted = naive_primal(row, state.weights, X, y, cost, BIAS)
+    dual = naive_dual(row, state.duals, X, y, cost, BIAS)
+
+    # Where the drift does not matter, the weights are left alone.
+    found = problem.certify(state, wanted=settled.primal)
+    assert found.primal == pytest.approx(drifted, rel=1e-12)
+    assert found.dual == pytest.approx(dual, rel=1e-12)
     assert found.dual == pytest.approx(settled.dual, rel=1e-12)
+    assert found.rounding == pytest.approx(0.5 * np.sum(drift**2), rel=1e-6)
     # Second order: no more than the curvature of the primal makes of it.
     curvature = 1.0 + (np.linalg.norm(X) ** 2 + len(y) * BIAS**2) * 2.0
-    assert found.gap <= settled.gap + np.sqrt(2 * settled.gap * curvature) * np.linalg.norm(
+    gap = settled.primal - settled.dual
+    assert found.primal - found.dual <= gap + np.sqrt(2 * gap * curvature) * np.linalg.norm(
         drift
     ) + 0.5 * curvature * np.sum(drift**2)
+
+    # Where it does, they are rebuilt.
+    strict = problem.certify(state, wanted=1e-9)
+    np.testing.assert_allclose(
+        state.weights, problem.storage.rebuild(state.duals, cost), rtol=1e-12
+    )
+    assert strict.primal == pytest.approx(settled.primal, rel=1e-12)
+    assert strict.dual == pytest.approx(settled.dual, rel=1e-12)

@@ -1,10 +1,15 @@
 """SDCA makes the same steps in blocks of any size, in sequence, and in every storage."""
 
+from concurrent.futures import ThreadPoolExecutor
+
 import numpy as np
 import pytest
 
 from shortlist import losses
-from shortlist.solvers.rows import DenseRows
+from shortlist.solvers.kernels.visit import GROUP, PANEL, assist_blocks
+from shortlist.solvers.records.certificate import rounding_in_weights
+from shortlist.solvers.storage import dense
+from shortlist.solvers.threads import Crew, one_blas_thread
 from tests.instances import Instance, by_id
 from tests.solvers.problems import (
     make_costs,
@@ -29,15 +34,16 @@ EPOCHS = 3
 N = 75  # more than a block of 64, and no multiple of anything
 
 
-def run_epochs(problem, every=1):
+def run_epochs(problem, every=1, crew=None):
     """States and summed gap shares after the same few permutations, whatever the storage."""
     random = np.random.default_rng(7)
     state = problem.zero_state()
+    crew = crew or Crew()
     active = np.flatnonzero(problem.costs.cost > 0)
     shares = []
     for _ in range(EPOCHS):
         order = random.permutation(active)
-        epoch = problem.rows.epoch(problem.loss.spec, order, state, problem.costs, every)
+        epoch = problem.storage.epoch(problem.loss, order, state, problem.costs, every, crew)
         shares.append(sum(epoch))
     return state, np.array(shares)
 
@@ -65,29 +71,47 @@ def test_every_way_makes_the_same_steps(row, bias):
         np.testing.assert_allclose(shares, expected_shares, rtol=1e-8, err_msg=where)
 
 
-def test_the_choice_of_blocks_is_not_idle():
-    """The comparison above compares two paths through the code: one kernel call or many blocks."""
+def noting(name, called):
+    """A kernel that does nothing but say its name."""
+
+    def kernel(*args):
+        called.append(name)
+        return 0.0, 0.0
+
+    return kernel
+
+
+def test_the_choice_of_blocks_is_not_idle(monkeypatch):
+    """The comparison above compares two kernels: one for single visits, one for blocks."""
     row = FAMILIES[0]
     problems = [setting(row, "dense", block)[-1] for block in (None, 7)]
-    calls = []
+    called = []
     for problem in problems:
-        assert isinstance(problem.rows, DenseRows)
-        state, order = problem.zero_state(), np.arange(N)
-        epoch = problem.rows.epoch(problem.loss.spec, order, state, problem.costs, 1)
-        calls.append(len(list(epoch)))
-    assert calls == [1, -(-N // 7)]
+        with monkeypatch.context() as patched:
+            for name in ("features.visit_in_turn", "dense.lead_blocks"):
+                patched.setattr(f"shortlist.solvers.storage.{name}", noting(name, called))
+            order = np.arange(N)
+            epoch = problem.storage.epoch(
+                problem.loss, order, problem.zero_state(), problem.costs, 1, Crew()
+            )
+            assert sum(epoch) == 0
+    assert called == ["features.visit_in_turn", "dense.lead_blocks"]
+    # Blocks of 64 have groups and panels of examples within them, those of 7 have not.
+    assert 7 < GROUP < 64 <= PANEL
 
 
 @pytest.mark.parametrize("row", FAMILIES, ids=by_id)
 def test_no_visit_decreases_the_dual(row):
-    """With blocks of one, the dual can be looked at after every single visit."""
+    """An epoch over one example is a single visit."""
     X, y, cost, problem = setting(row, "dense", block=1)
     random = np.random.default_rng(0)
     state = problem.zero_state()
     last = naive_dual(row, state.duals, X, y, cost, 0.5)
     for _ in range(2):
         order = random.permutation(N)
-        for _ in problem.rows.epoch(problem.loss.spec, order, state, problem.costs, 1):
+        for i in order:
+            visit = order[order == i]
+            sum(problem.storage.epoch(problem.loss, visit, state, problem.costs, 1, Crew()))
             dual = naive_dual(row, state.duals, X, y, cost, 0.5)
             assert dual >= last - 1e-12 * max(1.0, abs(last))
             last = dual
@@ -98,9 +122,9 @@ def test_gap_shares_sum_to_the_gap_when_nothing_moves():
     X, y = make_data(n=N)
     problem = make_problem("dense", losses.get("entropy", k=2), X, y, 1e-9)
     state = problem.zero_state()
-    primal, dual = problem.evaluate(state)
-    epoch = problem.rows.epoch(problem.loss.spec, np.arange(N), state, problem.costs, 1)
-    assert sum(epoch) == pytest.approx(primal - dual, rel=1e-6)
+    found = problem.certify(state)
+    epoch = problem.storage.epoch(problem.loss, np.arange(N), state, problem.costs, 1, Crew())
+    assert sum(epoch) == pytest.approx(found.primal - found.dual, rel=1e-6)
 
 
 @pytest.mark.parametrize("storage", ["dense", "csr"])
@@ -117,8 +141,8 @@ def test_support_epochs_raise_the_dual_and_keep_zeros(row, storage):
     for _ in range(4):
         order = random.permutation(np.flatnonzero(cost > 0))
         before = state.duals.copy()
-        gap, entries, moved = problem.rows.support_epoch(
-            problem.loss, order, by_class, state.duals, problem.costs
+        gap, entries, moved = problem.storage.support_epoch(
+            problem.loss, order, by_class, state, problem.costs
         )
         assert gap >= 0
         assert 0 < entries <= zero.size
@@ -135,7 +159,7 @@ def test_support_epochs_raise_the_dual_and_keep_zeros(row, storage):
     assert not state.duals[outside].any()
     assert np.isfinite(problem.loss.conjugate(state.duals, y)).all()
     np.testing.assert_allclose(
-        by_class.T, problem.rows.rebuild(state.duals, problem.costs.cost), atol=1e-10
+        by_class.T, problem.storage.rebuild(state.duals, problem.costs.cost), atol=1e-10
     )
 
 
@@ -146,7 +170,74 @@ def test_support_epochs_are_the_same_dense_and_sparse(row):
         *_, problem = setting(row, storage)
         state, _ = run_epochs(problem)
         by_class = np.ascontiguousarray(state.weights.T)
-        problem.rows.support_epoch(problem.loss, np.arange(N), by_class, state.duals, problem.costs)
+        problem.storage.support_epoch(problem.loss, np.arange(N), by_class, state, problem.costs)
         ends.append((by_class, state.duals))
     np.testing.assert_allclose(ends[0][0], ends[1][0], atol=1e-8)
     np.testing.assert_allclose(ends[0][1], ends[1][1], atol=1e-8)
+
+
+# One instance with full changes, which take matrix products, and one whose changes are listed.
+SHARED = [Instance("entropy", m=130), Instance("hinge", m=130)]
+
+
+def shared_setting(row, block):
+    """W too large for single visits, blocks worth three threads, the last of them not full."""
+    X, y = make_data(n=300, d=200, m=row.m)
+    return make_problem("dense", row.loss(), X, y, make_costs(300), 0.5, block)
+
+
+def run_with(row, threads, block=128):
+    with Crew(threads) as crew, one_blas_thread():
+        return run_epochs(shared_setting(row, block), crew=crew)
+
+
+@pytest.mark.parametrize("row", SHARED, ids=by_id)
+def test_threads_make_the_same_steps(row):
+    expected, expected_shares = run_with(row, 1, block=1)
+    for threads in (1, 2, 3):
+        state, shares = run_with(row, threads)
+        where = f"{threads} threads"
+        np.testing.assert_allclose(state.duals, expected.duals, atol=1e-8, err_msg=where)
+        np.testing.assert_allclose(state.weights, expected.weights, atol=1e-8, err_msg=where)
+        np.testing.assert_allclose(shares, expected_shares, rtol=1e-7, err_msg=where)
+
+
+@pytest.mark.parametrize("threads", [1, 2, 3])
+@pytest.mark.parametrize("row", SHARED, ids=by_id)
+def test_as_many_threads_make_the_same_bits(row, threads):
+    """Also when another Python thread asks for it."""
+    first, first_shares = run_with(row, threads)
+    with ThreadPoolExecutor(1) as elsewhere:
+        second, second_shares = elsewhere.submit(run_with, row, threads).result()
+    np.testing.assert_array_equal(first.duals, second.duals)
+    np.testing.assert_array_equal(first.weights, second.weights)
+    np.testing.assert_array_equal(first_shares, second_shares)
+    assert first.rounding == second.rounding
+
+
+def test_as_many_threads_as_asked_for_take_part(monkeypatch):
+    """The comparisons above are between different numbers of threads."""
+    taking_part = []
+
+    def assist(*args):
+        taking_part.append(args[-1])
+        return assist_blocks(*args)
+
+    monkeypatch.setattr(dense, "assist_blocks", assist)
+    run_with(SHARED[0], 3)
+    assert sorted(taking_part) == sorted([1, 2] * EPOCHS)
+
+
+@pytest.mark.parametrize("row", FAMILIES, ids=by_id)
+def test_weights_drift_from_the_duals_no_further_than_the_bound(row):
+    """What rounding has done to W is below what the visits have added up for it."""
+    X, y = make_data(n=N, m=row.m, dtype=np.float32)
+    for storage, block in [("dense", None), ("dense", 16), ("csr", None)]:
+        problem = make_problem(storage, row.loss(), X, y, make_costs(N), 0.5, block)
+        state, _ = run_epochs(problem)
+        true = problem.storage.rebuild(state.duals, problem.costs.cost)
+        distance = 0.5 * np.sum((state.weights - true) ** 2)
+        bound = rounding_in_weights(state.rounding, np.dtype(np.float32))
+        assert 0 < distance <= bound
+        # A bound that says nothing would be easy.
+        assert bound <= 1e-6 * np.sum(true**2)

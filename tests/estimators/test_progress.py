@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from shortlist import TopKClassifier
+from shortlist.estimators import progress as module
+from shortlist.estimators.progress import with_progress
 from shortlist.solvers import Evaluation, Progress
-from shortlist.solvers import progress as module
-from shortlist.solvers.progress import with_progress
 from tests.solvers.problems import make_data
 
 

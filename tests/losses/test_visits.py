@@ -1,0 +1,191 @@
+"""A visit of SDCA keeps the duals in the domain and never lowers the dual objective.
+
+The steps of some losses are approximate. The objectives are compared in double, by the formulas.
+"""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from shortlist import losses
+from shortlist._jit import njit
+from shortlist.losses.kernels import ascend, ascend_exactly
+from tests import references
+from tests.instances import CONVEX, Instance, by_id
+
+PRECISIONS = pytest.mark.parametrize("dtype", [np.float32, np.float64])
+ETAS = [1e-8, 1e-4, 1e-2, 1.0, 30.0, 1e4, 1e8]
+KAPPA = 4.0  # |x_i|^2
+N = 6
+# One instance per family of kernels, to be visited with numbers of classes not in the list.
+FAMILIES = [
+    Instance("hinge", m=0),
+    Instance("smooth_hinge", m=0, k=3, smoothing=0.5),
+    Instance("entropy", m=0),
+    Instance("entropy", m=0, k=3, variant="beta"),
+    Instance("ova_smooth_hinge", m=0, smoothing=0.5),
+    Instance("ova_logistic", m=0),
+]
+
+
+@njit
+def visit_rows(loss, s, y, cost, kappa, stands_for, exactly, v, delta, shares):
+    work = np.empty((2, s.shape[1]), s.dtype)
+    for i in range(s.shape[0]):
+        start = np.zeros(2)
+        step = (s[i], y[i], cost[i], kappa[i], start, stands_for, v[i], delta[i], work)
+        shares[i] = ascend_exactly(loss, *step) if exactly else ascend(loss, *step)
+
+
+def visit(loss, s, y, eta, v, stands_for=1, exactly=False):
+    """New duals, changes of the weights, shares of the gap; nothing given is changed."""
+    n = len(y)
+    new, delta, shares = v.copy(), np.empty_like(v), np.empty(n)
+    cost, kappa = np.full(n, eta / KAPPA), np.full(n, KAPPA)
+    visit_rows(loss.spec, s.copy(), y, cost, kappa, stands_for, exactly, new, delta, shares)
+    return new, delta, shares
+
+
+def starts(row, rng, scale, dtype):
+    """Scores, labels and duals: any feasible ones, and ones that suit the scores or nearly so."""
+    y = rng.integers(0, row.m, size=3 * N)
+    s = scale * rng.normal(size=(3 * N, row.m))
+    s[::3] = scale * rng.integers(-1, 2, size=s[::3].shape)  # ties
+    s[0] = scale
+    s = s.astype(dtype)
+    v = np.stack([references.random_dual(row, rng, label) for label in y]).astype(dtype)
+    suited = s + rng.choice([0.01, 0.1, 0.5], size=(3 * N, 1)) * rng.normal(size=s.shape)
+    v[N:] = row.loss().gradient(suited.astype(dtype), y)[N:]
+    return s, y, v
+
+
+def raised(row, s, y, eta, before, after):
+    """By how much a visit raised the dual objective of one example, over C_i."""
+    change = after - before
+    conjugates = references.conjugate(row, before, y) - references.conjugate(row, after, y)
+    return conjugates + s @ change - 0.5 * eta * float(change @ change)
+
+
+def allowance(row, s, eta, before, after, dtype):
+    """What rounding may lower the objective by: that of scores, of eta v, and of m duals' sum."""
+    eps = float(np.finfo(dtype).eps)
+    reach = float(np.abs(s).max())
+    mass = float(np.abs(before).sum() + np.abs(after).sum())
+    moved = eps * (reach + eta * max(np.abs(before).max(), np.abs(after).max()))
+    squared = row.m * moved**2 / max(eta, 1e-300)
+    return (8 + row.m) * eps * (1 + row.smoothing + reach) * (1 + mass) + 4 * min(
+        moved * mass, squared
+    )
+
+
+def check(row, dtype, scales, etas):
+    loss = row.loss()
+    rng = np.random.default_rng([row.m, row.k])
+    for scale in scales:
+        s, y, v = starts(row, rng, scale, dtype)
+        for eta in etas:
+            new, delta, shares = visit(loss, s, y, eta, v)
+            where = f"scale {scale:g}, eta {eta:g}"
+            assert np.isfinite(loss.conjugate(new, y)).all(), where  # finite, in the domain
+            assert (np.isfinite(shares) & (shares >= 0)).all(), where
+            before, after = v.astype(np.float64), new.astype(np.float64)
+            expected = eta / KAPPA * (before - after)
+            size = eta / KAPPA * np.abs([before, after]).max()
+            np.testing.assert_allclose(
+                delta, expected, atol=4 * np.finfo(dtype).eps * size, err_msg=where
+            )
+            wide = s.astype(np.float64)
+            for i, label in enumerate(y):
+                gain = raised(row, wide[i], label, eta, before[i], after[i])
+                least = -allowance(row, wide[i], eta, before[i], after[i], dtype)
+                assert gain >= least, f"{where}, row {i}"
+
+
+@PRECISIONS
+@pytest.mark.parametrize("row", CONVEX, ids=by_id)
+def test_no_visit_lowers_the_dual(row, dtype):
+    check(row, dtype, [1e-6, 1.0, 10.0, 1e3, 1e6], ETAS)
+
+
+@PRECISIONS
+@pytest.mark.parametrize("m", [2, 17, 1000])
+@pytest.mark.parametrize("row", FAMILIES, ids=by_id)
+def test_no_visit_lowers_the_dual_of_few_or_many_classes(row, m, dtype):
+    check(replace(row, m=m, k=min(row.k, m - 1)), dtype, [1.0, 1e4], [1e-4, 1.0, 1e4])
+
+
+@PRECISIONS
+def test_softmax_visits_in_a_row_reach_the_exact_step(dtype):
+    """Approximate visits with the same scores, W following, end where the exact step does."""
+    row = Instance("entropy", m=26)
+    loss = row.loss()
+    rng = np.random.default_rng(0)
+    s, y, v = starts(row, rng, 2.0, dtype)
+    for eta in (0.1, 1.0, 30.0):
+        exact = visit(loss, s, y, eta, v, exactly=True)[0]
+        found, scores = v, s
+        for _ in range(12):
+            new = visit(loss, scores, y, eta, found)[0]
+            scores = (scores + eta * (found - new)).astype(dtype)
+            found = new
+        np.testing.assert_allclose(found, exact, atol=50 * np.finfo(dtype).eps * (1 + eta))
+
+
+@PRECISIONS
+def test_softmax_visits_are_not_all_exact(dtype):
+    """Else the tests above would say nothing of the approximation. First visits are."""
+    row = Instance("entropy", m=26)
+    loss = row.loss()
+    rng = np.random.default_rng(1)
+    s = rng.normal(size=(50, 26)).astype(dtype)
+    y = rng.integers(0, 26, size=50)
+    v = loss.gradient((s + 0.3 * rng.normal(size=s.shape)).astype(dtype), y)
+    new = visit(loss, s, y, 1.0, v)[0]
+    exact = visit(loss, s, y, 1.0, v, exactly=True)[0]
+    differs = np.abs(new - exact).max(axis=1) > 100 * np.finfo(dtype).eps
+    assert differs.mean() > 0.5
+    # They are close: most of what the exact step gains is gained.
+    gains = np.array(
+        [
+            [raised(row, *rest, before, after) for after in both]
+            for *rest, before, both in zip(
+                s.astype(float),
+                y,
+                [1.0] * 50,
+                v.astype(float),
+                zip(new, exact, strict=True),
+                strict=True,
+            )
+        ]
+    )
+    assert (gains[:, 0] > 0.9 * gains[:, 1]).all()
+    zero = np.zeros_like(v)
+    np.testing.assert_array_equal(
+        visit(loss, s, y, 1.0, zero)[0], visit(loss, s, y, 1.0, zero, exactly=True)[0]
+    )
+
+
+@pytest.mark.parametrize("row", FAMILIES, ids=by_id)
+def test_shares_of_the_gap(row):
+    """C_i [L(s) + L*(v) - <s, v>], to second order where the step is approximate."""
+    row = replace(row, m=17)
+    loss = row.loss()
+    rng = np.random.default_rng(2)
+    s = rng.normal(size=(30, 17))
+    y = rng.integers(0, 17, size=30)
+    v = loss.gradient(s + 0.05 * rng.normal(size=s.shape), y)
+    shares = visit(loss, s, y, 2.0, v)[2]
+    exact = 2.0 / KAPPA * (loss.value(s, y) + loss.conjugate(v, y) - (s * v).sum(axis=1))
+    np.testing.assert_allclose(shares, exact, rtol=0.2, atol=1e-14)
+    assert shares.sum() == pytest.approx(exact.sum(), rel=0.05, abs=1e-12)
+
+
+def test_a_visit_stands_for_others_or_is_not_measured():
+    loss = losses.get("smooth_hinge", k=3, smoothing=0.5)
+    rng = np.random.default_rng(3)
+    s, y, v = starts(Instance("smooth_hinge", m=17, k=3, smoothing=0.5), rng, 1.0, np.float64)
+    one = visit(loss, s, y, 1.0, v)[2]
+    assert one.sum() > 0
+    np.testing.assert_allclose(visit(loss, s, y, 1.0, v, stands_for=8)[2], 8 * one, rtol=1e-13)
+    assert not visit(loss, s, y, 1.0, v, stands_for=0)[2].any()

@@ -1,0 +1,104 @@
+"""Whatever ends a fit: the best primal, the best bound, and the weights that belong to it."""
+
+import numpy as np
+import pytest
+
+from shortlist.solvers import StopTraining
+from shortlist.solvers.records.run import Run
+from shortlist.solvers.strategy.train import train
+from tests.instances import Instance, by_id
+from tests.solvers.problems import make_data, make_problem, naive_primal, primal_weights
+
+BIAS = 0.5
+LOSSES = [
+    Instance("entropy", m=4),
+    Instance("hinge", m=4),
+    Instance("smooth_hinge", m=4, smoothing=1.0),
+]
+# Coordinate steps alone, and where a descent takes over.
+STRENGTHS = pytest.mark.parametrize("C", [0.1, 300.0])
+ROUNDING = {np.float32: 1e-6, np.float64: 1e-12}
+
+
+@pytest.fixture
+def measured(monkeypatch):
+    """All that training measures: primals, and bounds that may be reported."""
+    found = []
+    record = Run.record
+
+    def spy(self, primal, dual, weights, trusted=True):
+        found.append((self, primal, dual if trusted else -np.inf))
+        return record(self, primal, dual, weights, trusted)
+
+    monkeypatch.setattr(Run, "record", spy)
+    return found
+
+
+def check(row, storage, dtype, solution, measured, X, y, C):
+    """A descent on smoothed hinges measures their objectives too: those are not reported."""
+    result = solution.result
+    own = [entry for entry in measured if entry[0].problem.loss == row.loss()]
+    rounding = ROUNDING[dtype]
+    assert result.primal == pytest.approx(min(primal for _, primal, _ in own), rel=rounding)
+    assert result.primal == min(e.primal for e in result.history)
+    bound = max(0.0, *(dual for *_, dual in own))
+    assert result.dual == pytest.approx(min(bound, result.primal), rel=1e-15)
+    assert result.dual <= max(e.dual for e in result.history)
+    assert 0 <= result.relative_gap <= 1
+    assert result.gain_gap >= 0
+    W = primal_weights(storage, solution.weights, X, BIAS)
+    cost = np.full(len(y), C)
+    assert result.primal == pytest.approx(
+        naive_primal(row, W, X, y, cost, BIAS), rel=rounding, abs=rounding
+    )
+    primals = [e.primal for e in result.history]
+    duals = [e.dual for e in result.history]
+    assert (np.diff(primals) <= 0).all()
+    assert (np.diff([e.epoch for e in result.history]) >= 0).all()
+    if dtype == np.float64:
+        assert (np.diff(duals) >= 0).all()
+
+
+def setting(row, storage, dtype, C):
+    X, y = make_data(n=60, m=row.m, dtype=dtype)
+    return X, y, make_problem(storage, row.loss(), X, y, C, BIAS)
+
+
+@pytest.mark.parametrize("max_epochs", [1, 2, 3])
+@STRENGTHS
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("storage", ["dense", "csr", "gram"])
+@pytest.mark.parametrize("row", LOSSES, ids=by_id)
+def test_few_epochs(row, storage, dtype, C, max_epochs, measured):
+    X, y, problem = setting(row, storage, dtype, C)
+    solution = train(problem, tol=1e-10, max_epochs=max_epochs, seed=0)
+    assert solution.result.status == "max_epochs"
+    check(row, storage, dtype, solution, measured, X, y, C)
+
+
+@pytest.mark.parametrize("stop", [KeyboardInterrupt, StopTraining])
+@pytest.mark.parametrize("call", [1, 2, 5, 30])
+@STRENGTHS
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("row", LOSSES, ids=by_id)
+def test_a_stop_at_any_time(row, dtype, C, call, stop, measured):
+    X, y, problem = setting(row, "dense", dtype, C)
+    calls = []
+
+    def callback(progress):
+        calls.append(progress.epoch)
+        if len(calls) == call:
+            raise stop
+
+    solution = train(problem, tol=1e-12, max_epochs=1000, seed=0, callback=callback)
+    result = solution.result
+    if len(calls) == call:
+        assert result.status == ("interrupted" if stop is KeyboardInterrupt else "stopped")
+    check(row, "dense", dtype, solution, measured, X, y, C)
+
+
+@pytest.mark.parametrize("row", LOSSES, ids=by_id)
+def test_a_long_descent_ends_with_its_best(row, measured):
+    X, y, problem = setting(row, "dense", np.float32, 1e4)
+    solution = train(problem, tol=1e-3, max_epochs=120, seed=0)
+    check(row, "dense", np.float32, solution, measured, X, y, 1e4)

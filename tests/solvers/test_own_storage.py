@@ -1,0 +1,153 @@
+"""A storage of one's own: a class with the interface trains through ``train`` as it is."""
+
+from collections.abc import Callable, Iterator
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from shortlist.losses.base import Loss
+from shortlist.solvers.duals import Duals, as_array
+from shortlist.solvers.problem import Problem
+from shortlist.solvers.storage import Costs, State, Storage, Sums
+from shortlist.solvers.strategy.path import Path
+from shortlist.solvers.strategy.train import train
+from shortlist.solvers.threads import Crew
+from tests.instances import Instance, by_id
+from tests.solvers.problems import (
+    make_costs,
+    make_data,
+    make_problem,
+    naive_dual,
+    naive_primal,
+)
+
+
+class GeneratedStorage:
+    """Examples that a function makes as they are asked for: ``row_of(i)`` is x_i.
+
+    Written in plain NumPy with the public functions of a loss. The weights are W, without a
+    constant feature. Descents are left out, as for inner products.
+    """
+
+    explicit = False
+    support_price = np.inf
+
+    def __init__(self, row_of: Callable[[int], NDArray], n: int, d: int) -> None:
+        self.row_of = row_of
+        self.n = n
+        self.dtype = np.dtype(np.float64)
+        self.width = float(d)
+        self.kappa = np.array([row_of(i) @ row_of(i) for i in range(n)])
+
+    def shared_work(self, m: int) -> float:
+        return 0.0
+
+    def zero_weights(self, m: int) -> NDArray:
+        return np.zeros((int(self.width), m))
+
+    def squared_norm(self, weights: NDArray) -> float | None:
+        return float((weights**2).sum())
+
+    def largest_column(self, weights: NDArray) -> float:
+        return float(np.linalg.norm(weights, axis=0).max())
+
+    def epoch(
+        self, loss: Loss, order: NDArray, state: State, costs: Costs, every: int, crew: Crew
+    ) -> Iterator[float]:
+        for i in order:
+            x, y, cost = self.row_of(i), costs.y[i], costs.cost[i]
+            scores, v = x @ state.weights, state.duals[i].copy()
+            gap = cost * (loss.value(scores, y) + loss.conjugate(v, y) - scores @ v)
+            eta = cost * self.kappa[i]
+            state.duals[i] = loss.dual_step(scores + eta * v, y, eta)
+            state.weights += np.outer(x, cost * (v - state.duals[i]))
+            yield gap
+
+    def certify(
+        self, loss: Loss, weights: NDArray, duals: Duals, costs: Costs, crew: Crew, double: bool
+    ) -> Sums:
+        scores, v, cost = self._rows() @ weights, as_array(duals), costs.cost
+        values, gradients = loss.value_and_gradient(scores, costs.y)
+        conjugates = loss.conjugate(v, costs.y)
+        products = (scores * v).sum(axis=1)
+        sizes = np.abs(values) + np.abs(conjugates) + np.abs(scores * v).sum(axis=1)
+        distances = np.abs(gradients).sum(axis=1) + np.abs(v).sum(axis=1)
+        return Sums(
+            float(cost @ values),
+            float(cost @ conjugates),
+            float(cost @ products),
+            float(self.kappa @ (cost * distances) ** 2),
+            float(cost @ sizes),
+        )
+
+    def rebuild(self, duals: Duals, cost: NDArray) -> NDArray:
+        return -self._rows().T @ (cost[:, None] * as_array(duals))
+
+    def _rows(self) -> NDArray:
+        return np.stack([self.row_of(i) for i in range(self.n)])
+
+    def support_epoch(
+        self, loss: Loss, order: NDArray, by_class: NDArray, state: State, costs: Costs
+    ) -> tuple[float, int, int]:
+        raise NotImplementedError
+
+    def loss_gradient(
+        self, loss: Loss, weights: NDArray, costs: Costs, crew: Crew, double: bool
+    ) -> tuple[float, NDArray]:
+        raise NotImplementedError
+
+    def fill_duals(
+        self, loss: Loss, weights: NDArray, costs: Costs, duals: Duals, crew: Crew
+    ) -> None:
+        raise NotImplementedError
+
+    def class_sums(self, costs: Costs, m: int) -> NDArray:
+        raise NotImplementedError
+
+    def sample(self, step: int) -> NDArray:
+        raise NotImplementedError
+
+
+def generated(X: NDArray) -> Storage:
+    return GeneratedStorage(lambda i: X[i], *X.shape)
+
+
+LOSSES = [
+    Instance("entropy", m=4),
+    Instance("hinge", m=4, k=2),
+    Instance("ova_smooth_hinge", m=4, smoothing=1.0),
+]
+
+
+@pytest.mark.parametrize("row", LOSSES, ids=by_id)
+def test_it_trains(row):
+    X, y = make_data()
+    cost = make_costs(len(y))
+    problem = Problem(generated(X), Costs(y, cost), row.m, row.loss())
+    solution = train(problem, tol=1e-4, max_epochs=1000, seed=0)
+    result = solution.result
+    assert result.status == "converged"
+    W = np.vstack([solution.weights, np.zeros(row.m)])
+    assert result.primal == pytest.approx(naive_primal(row, W, X, y, cost), rel=1e-12)
+    assert result.dual <= naive_dual(row, as_array(solution.state.duals), X, y, cost) * (1 + 1e-12)
+    dense = train(make_problem("dense", row.loss(), X, y, cost), tol=1e-4, seed=0).result
+    assert result.primal == pytest.approx(dense.primal, rel=2e-4)
+
+
+def test_it_is_interrupted_and_gone_on_from():
+    X, y = make_data()
+    problem = Problem(generated(X), Costs(y, np.ones(len(y))), 4, LOSSES[0].loss())
+    stopped = train(problem, tol=1e-9, seed=0, callback=lambda progress: progress.epoch >= 2)
+    assert stopped.result.status == "stopped"
+    assert stopped.result.epochs == 2
+    again = train(problem, tol=1e-6, seed=0, state=stopped.state)
+    assert again.result.status == "converged"
+
+
+def test_it_goes_along_a_path():
+    X, y = make_data()
+    path = Path(
+        Problem(generated(X), Costs(y, np.ones(len(y))), 4, LOSSES[0].loss()), 1e-3, 500, seed=0
+    )
+    assert [path.solve(C).result.status for C in (0.1, 1.0, 10.0)] == 3 * ["converged"]

@@ -1,0 +1,99 @@
+"""What a run records: gaps, the two measures of them, and plain data that reads back."""
+
+import json
+import math
+
+import numpy as np
+import pytest
+
+from shortlist import losses
+from shortlist.solvers import Evaluation, Result, StopTraining
+from shortlist.solvers.records.run import Run
+from tests.solvers.problems import make_data, make_problem
+
+
+def result(primal=2.0, dual=1.9, at_zero=2.4, **changes):
+    fields = {"epochs": 3.0, "seconds": 0.1, "status": "converged", "solver": "sdca", **changes}
+    return Result(primal, dual, at_zero=at_zero, **fields)
+
+
+def test_gaps():
+    found = result()
+    assert found.gap == pytest.approx(0.1)
+    assert found.relative_gap == pytest.approx(0.05)
+    # Of the 0.5 that training can gain at most, 0.1 may be left.
+    assert found.gain_gap == pytest.approx(0.2)
+    assert not found.within(0.1)
+    assert found.within(0.2001)
+
+
+def test_gaps_are_never_negative():
+    found = result(dual=2.0 + 1e-12)
+    assert found.gap == found.relative_gap == found.gain_gap == 0.0
+    assert found.within(0.0)
+
+
+def test_nothing_to_gain_leaves_the_share_of_the_objective():
+    assert result(primal=1.0, dual=1.0, at_zero=1.0).gain_gap == 0.0
+    assert result(primal=0.0, dual=0.0, at_zero=0.0).relative_gap == 0.0
+
+
+def test_without_a_dual_there_is_no_gap():
+    found = result(dual=math.nan)
+    assert math.isnan(found.gap)
+    assert not found.within(1.0)
+
+
+def test_plain_data_reads_back():
+    history = (Evaluation(1.0, 0.05, 2.1, 1.5, 2.4), Evaluation(3.0, 0.1, 2.0, 1.9, 2.4, 0.75))
+    found = result(history=history)
+    data = json.loads(json.dumps(found.to_dict()))
+    assert data["gain_gap"] == found.gain_gap
+    assert Result.from_dict(data) == found
+
+
+def new_run(**options):
+    X, y = make_data()
+    problem = make_problem("dense", losses.get("softmax"), X, y, 1.0, 0.5)
+    return Run(problem, problem.zero_state(), 1e-3, 10, **options)
+
+
+def test_a_run_keeps_the_best_of_everything():
+    run = new_run()
+    first, second = np.zeros((6, 4)), np.ones((6, 4))
+    run.record(50.0, 10.0, first)
+    run.record(60.0, 30.0, second)
+    run.record(55.0, 40.0, second, trusted=False)
+    found = run.result("max_epochs")
+    assert (found.primal, found.dual) == (50.0, 30.0)
+    np.testing.assert_array_equal(run.weights, first)
+    assert [e.primal for e in found.history] == [50.0, 50.0, 50.0]
+    assert [e.dual for e in found.history] == [10.0, 30.0, 40.0]
+    first += 1  # the run has a copy
+    assert not run.weights.any()
+
+
+def test_zero_is_a_bound_from_the_start():
+    run = new_run()
+    run.record(50.0, -1e6, np.zeros((6, 4)))
+    assert run.result("max_epochs").relative_gap == 1.0
+
+
+def test_the_gap_wanted_is_a_share_of_the_objective_and_of_the_gain():
+    run = new_run()
+    at_zero = 40 * math.log(4)
+    assert run.at_zero == pytest.approx(at_zero)
+    assert run.wanted == pytest.approx(1e-3 * at_zero)
+    run.record(50.0, 45.0, np.zeros((6, 4)))
+    assert run.wanted == pytest.approx(1e-3 * (at_zero - 45.0))
+
+
+@pytest.mark.parametrize("answer", [True, np.True_])
+def test_a_callback_that_says_yes_ends_training(answer):
+    with pytest.raises(StopTraining):
+        new_run(callback=lambda _: answer).notify()
+
+
+@pytest.mark.parametrize("answer", [None, False, 1, "stop", 0.5])
+def test_other_answers_do_not(answer):
+    new_run(callback=lambda _: answer).notify()

@@ -1,0 +1,128 @@
+"""Certificates against the formulas in double: never smaller than the truth, hardly larger."""
+
+import numpy as np
+import pytest
+
+from shortlist.solvers.duals import as_array
+from shortlist.solvers.strategy.train import train
+from shortlist.solvers.threads import Crew
+from tests.instances import Instance, by_id
+from tests.solvers.problems import (
+    make_data,
+    make_problem,
+    naive_dual,
+    naive_primal,
+    primal_weights,
+)
+
+BIAS = 0.5
+LOSSES = [
+    Instance("entropy", m=5),
+    Instance("hinge", m=5),
+    Instance("smooth_hinge", m=5, k=2, smoothing=1.0),
+    Instance("ova_smooth_hinge", m=5, smoothing=1.0),
+    Instance("ova_logistic", m=5),
+]
+PRECISIONS = pytest.mark.parametrize("dtype", [np.float32, np.float64])
+EXAMPLES = 60
+
+
+def weights_over_many_orders(n):
+    """Sample weights from 1e-8 to 1e7."""
+    return 10.0 ** np.random.default_rng(0).permutation(np.linspace(-8, 7, n))
+
+
+def true_objectives(row, storage, weights, duals, X, y, cost):
+    W = primal_weights(storage, weights, X, BIAS)
+    primal = naive_primal(row, W, X, y, cost, BIAS)
+    return primal, naive_dual(row, as_array(duals), X, y, cost, BIAS)
+
+
+def visited(problem, epochs):
+    state = problem.zero_state()
+    random = np.random.default_rng(0)
+    for _ in range(epochs):
+        order = random.permutation(problem.storage.n)
+        sum(problem.storage.epoch(problem.loss, order, state, problem.costs, 1, Crew()))
+    return state
+
+
+def size_of(row, problem, state, X, cost):
+    """Of the terms that add up to an objective: what rounding in double is relative to."""
+    v = as_array(state.duals).astype(np.float64)
+    W = -np.c_[X, np.full(len(X), BIAS)].T.astype(np.float64) @ (cost[:, None] * v)
+    scores = np.c_[X, np.full(len(X), BIAS)] @ W
+    return float(problem.at_zero + (W**2).sum() + cost @ np.abs(scores * v).sum(axis=1))
+
+
+@pytest.mark.parametrize("storage", ["dense", "csr", "gram"])
+@PRECISIONS
+@pytest.mark.parametrize("row", LOSSES, ids=by_id)
+def test_the_gap_of_a_state_is_bounded_from_above(row, dtype, storage):
+    X, y = make_data(n=EXAMPLES, m=row.m, dtype=dtype)
+    costs = [np.full(EXAMPLES, C) for C in (1e-6, 1e-3, 1.0, 1e3, 1e6)]
+    for cost in [*costs, weights_over_many_orders(EXAMPLES)]:
+        problem = make_problem(storage, row.loss(), X, y, cost, BIAS)
+        for epochs in (1, 5, 40):
+            state = visited(problem, epochs)
+            for share in (0.0, 1e-3):
+                wanted = share * problem.at_zero
+                found = problem.certify(state, wanted)
+                primal, dual = true_objectives(row, storage, state.weights, state.duals, X, y, cost)
+                scale = size_of(row, problem, state, X, cost)
+                where = f"C {cost.max():g}, {epochs} epochs, wanted {share:g}"
+                gap = found.primal - found.dual
+                assert gap >= primal - dual - 1e-12 * scale, where
+                # The sum itself may err by the bound, which is added to it.
+                most = max(primal - dual, 0.0) + 2 * found.rounding
+                assert gap <= most + 1e-12 * scale, where
+                if dtype == np.float64 or (share == 0.0 and storage != "gram"):
+                    # In double, rounding is next to nothing.
+                    assert found.rounding <= 1e-10 * scale, where
+
+
+def check_result(row, dtype, cost, tol, max_epochs):
+    """A result's primal is that of its weights; its bound is below every primal there is."""
+    X, y = make_data(n=EXAMPLES, m=row.m, dtype=dtype)
+    problem = make_problem("dense", row.loss(), X, y, cost, BIAS)
+    solution = train(problem, tol=tol, max_epochs=max_epochs, seed=0)
+    result = solution.result
+    # A descent in single precision also reports the primal of single precision.
+    rounding = 1e-12 if dtype == np.float64 else 1e-5
+    W = primal_weights("dense", solution.weights, X, BIAS)
+    primal = naive_primal(row, W, X, y, cost, BIAS)
+    where = f"C {cost.max():g}, tol {tol:g}, {result.status}"
+    assert result.primal == pytest.approx(primal, rel=rounding), where
+    wide = make_problem("dense", row.loss(), X.astype(np.float64), y, cost, BIAS)
+    reference = train(wide, tol=0.1 * tol, max_epochs=2 * max_epochs, seed=1).result.primal
+    assert 0 <= result.dual <= min(reference, primal) * (1 + rounding), where
+    assert 0 <= result.relative_gap <= 1, where
+    # What is claimed is at least what is so: the true optimum is below the reference.
+    assert result.gap >= primal - reference - rounding * primal, where
+    return result
+
+
+@PRECISIONS
+@pytest.mark.parametrize("row", LOSSES, ids=by_id)
+def test_results_claim_no_more_than_is_so(row, dtype):
+    for C in (1e-6, 1e-2, 1.0, 1e2, 1e6):
+        check_result(row, dtype, np.full(EXAMPLES, C), tol=1e-4, max_epochs=200)
+
+
+@PRECISIONS
+@pytest.mark.parametrize("row", LOSSES, ids=by_id)
+def test_results_under_sample_weights_of_many_orders(row, dtype):
+    cost = weights_over_many_orders(EXAMPLES)
+    check_result(row, dtype, cost, tol=1e-3, max_epochs=300)
+
+
+def test_reading_a_gap_changes_nothing_but_rounding():
+    row = LOSSES[2]
+    X, y = make_data(n=EXAMPLES, m=row.m)
+    problem = make_problem("dense", row.loss(), X, y, 1.0, BIAS)
+    state = visited(problem, 3)
+    before, duals = state.weights.copy(), state.duals.copy()
+    first = problem.certify(state)
+    np.testing.assert_allclose(state.weights, before, atol=1e-13)
+    np.testing.assert_array_equal(state.duals, duals)
+    assert problem.certify(state).dual == pytest.approx(first.dual, rel=1e-14)
