@@ -18,10 +18,10 @@ def digits():
 @pytest.mark.parametrize("k", [1, 3])
 def test_certified_shortlists_are_those_of_the_optimum(digits, loss, k):
     X, y, new = digits
-    rough = TopKClassifier(loss, C=0.1, tol=3e-3, random_state=0).fit(X, y)
-    exact = TopKClassifier(loss, C=0.1, tol=1e-9, max_epochs=5000, random_state=0).fit(X, y)
+    rough = TopKClassifier(loss, C=0.1, tol=1e-5, random_state=0).fit(X, y)
+    exact = TopKClassifier(loss, C=0.1, tol=1e-10, max_epochs=5000, random_state=0).fit(X, y)
     certified = rough.certified_topk(new, k)
-    assert 0.05 < certified.mean() < 1.0
+    assert 0.02 < certified.mean() < 1.0
     before, after = np.sort(rough.predict_topk(new, k)), np.sort(exact.predict_topk(new, k))
     np.testing.assert_array_equal(before[certified], after[certified])
     # A smaller gap certifies more.

@@ -218,7 +218,7 @@ def test_clones_and_changed_parameters(data, fitted):
 
 def test_the_same_seed_gives_the_same_model(data):
     X, y = data
-    fits = [TopKClassifier(random_state=seed).fit(X, y) for seed in (3, 3, 4)]
+    fits = [TopKClassifier("smooth_hinge", random_state=seed).fit(X, y) for seed in (3, 3, 4)]
     np.testing.assert_array_equal(fits[0].coef_, fits[1].coef_)
     assert fits[0].result_.primal == fits[1].result_.primal
     assert not np.array_equal(fits[0].coef_, fits[2].coef_)
@@ -229,6 +229,6 @@ def test_the_same_seed_gives_the_same_model(data):
 def test_a_random_state_object_moves_on(data):
     X, y = data
     random = np.random.RandomState(0)
-    model = TopKClassifier(random_state=random)
+    model = TopKClassifier("smooth_hinge", random_state=random)
     first, second = model.fit(X, y).coef_, model.fit(X, y).coef_
     assert not np.array_equal(first, second)

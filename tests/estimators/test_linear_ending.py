@@ -150,7 +150,7 @@ def test_errors_of_a_callback_are_the_users(data):
 
 def test_a_callback_sees_every_epoch(data):
     seen = []
-    model = TopKClassifier(tol=1e-6, random_state=0)
+    model = TopKClassifier(C=0.01, tol=1e-6, random_state=0)
     model.fit(*data, callback=lambda progress: seen.append(progress))
     assert [progress.epoch for progress in seen] == list(range(1, len(seen) + 1))
     assert model.result_.epochs == seen[-1].epoch

@@ -125,9 +125,9 @@ def test_the_callback_gets_each_model_as_it_is_ready(data):
 
 
 def test_an_interrupt_keeps_what_is_there(data, monkeypatch):
-    from shortlist.estimators import fitted
+    from shortlist.solvers.strategy import path
 
-    whole, calls = fitted.train, []
+    whole, calls = path.train, []
 
     def interrupted_at_the_third(problem, **options):
         calls.append(problem)
@@ -139,7 +139,7 @@ def test_an_interrupt_keeps_what_is_there(data, monkeypatch):
             options["callback"] = callback
         return whole(problem, **options)
 
-    monkeypatch.setattr(fitted, "train", interrupted_at_the_third)
+    monkeypatch.setattr(path, "train", interrupted_at_the_third)
     models = TopKClassifier(tol=1e-9, random_state=0).fit_path(*data, CS)
     assert [model.C for model in models] == CS[:3]
     assert [model.result_.status for model in models] == ["converged"] * 2 + ["interrupted"]
@@ -159,12 +159,12 @@ def test_an_interrupt_between_two_fits_keeps_what_is_there(data):
 
 
 def test_an_interrupt_before_there_is_a_model_is_the_users(data, monkeypatch):
-    from shortlist.estimators import fitted
+    from shortlist.solvers.strategy import path
 
     def interrupted(problem, **options):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(fitted, "train", interrupted)
+    monkeypatch.setattr(path, "train", interrupted)
     with pytest.raises(KeyboardInterrupt):
         TopKClassifier().fit_path(*data, CS)
 

@@ -26,9 +26,9 @@ def measured(monkeypatch):
     found = []
     record = Run.record
 
-    def spy(self, primal, dual, weights, trusted=True):
+    def spy(self, primal, dual, weights, trusted=True, own_pair=True):
         found.append((self, primal, dual if trusted else -np.inf))
-        return record(self, primal, dual, weights, trusted)
+        return record(self, primal, dual, weights, trusted, own_pair)
 
     monkeypatch.setattr(Run, "record", spy)
     return found
@@ -42,7 +42,9 @@ def check(row, storage, dtype, solution, measured, X, y, C):
     assert result.primal == pytest.approx(min(primal for _, primal, _ in own), rel=rounding)
     assert result.primal == min(e.primal for e in result.history)
     bound = max(0.0, *(dual for *_, dual in own))
-    assert result.dual == pytest.approx(min(bound, result.primal), rel=1e-15)
+    # A bound from another evaluation than the primal leaves room for the rounding of both.
+    mixed = 64 * np.finfo(dtype).eps * max(primal for _, primal, _ in own)
+    assert min(bound, result.primal) - mixed <= result.dual <= min(bound, result.primal)
     assert result.dual <= max(e.dual for e in result.history)
     assert 0 <= result.relative_gap <= 1
     assert result.gain_gap >= 0

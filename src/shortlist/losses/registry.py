@@ -6,6 +6,7 @@ Adding a loss: its kernels in a file of this folder, an entry here, a row in tes
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from numbers import Integral, Real
 from typing import Any
 
@@ -62,7 +63,7 @@ def _hinge(k: int, variant: str, smoothing: float, multilabel: bool = False) -> 
         sparse_duals=True,
         # The smooth beta hinge is defined on any wrong label; the others need k of them.
         fewest_classes=2 if smooth and variant == "beta" else k + 1,
-        smoother=None if smooth else lambda gamma: _hinge(k, variant, gamma, multilabel),
+        smoother=None if smooth else partial(_hinge, k, variant, multilabel=multilabel),
     )
 
 
@@ -93,7 +94,7 @@ def _truncated(k: int, variant: str, smoothing: float) -> Loss:
         TruncatedEntropy(k),
         convex=False,
         smooth=False,
-        start_from=lambda: _entropy(1, variant, 0.0),
+        start_from=partial(_entropy, 1, variant, 0.0),
     )
 
 
@@ -108,7 +109,7 @@ def _ova_hinge(k: int, variant: str, smoothing: float) -> Loss:
         convex=True,
         smooth=smooth,
         sparse_duals=True,
-        smoother=None if smooth else lambda gamma: _ova_hinge(k, variant, gamma),
+        smoother=None if smooth else partial(_ova_hinge, k, variant),
     )
 
 

@@ -88,11 +88,12 @@ class Problem:
         storage = self.storage
         sums = storage.certify(self.loss, state.weights, state.duals, self.costs, self.crew, double)
         norm = storage.squared_norm(state.weights)
-        if norm is None:  # the weights are the duals but for a factor
-            norm = -sums.products
         dtype = np.dtype(np.float64) if double else storage.dtype
         column = storage.largest_column(state.weights)
         rounding = rounding_in_sums(sums, storage.width, column, dtype)
+        if norm is None:  # the weights are the duals but for a factor, and rounding
+            norm = -sums.products
+            rounding += float(np.finfo(storage.dtype).eps) * abs(norm)
         return certificate(sums, norm, drift, rounding)
 
     def rebuild(self, state: State) -> None:

@@ -78,8 +78,11 @@ def threads_allowed() -> int:
 
 @cache
 def _controller() -> Any:
+    # A controller knows the libraries that are loaded when it is made: kernels use SciPy's BLAS.
+    import scipy.linalg.cython_blas
     from threadpoolctl import ThreadpoolController
 
+    assert scipy.linalg.cython_blas
     return ThreadpoolController().select(user_api="blas")
 
 

@@ -59,6 +59,7 @@ class _Descent:
 
     def go(self, weights: NDArray) -> tuple[str, NDArray | None]:
         point = self._evaluate(weights)
+        self.run.epochs -= 1  # a look at the start is a certificate, not an epoch
         if self._note(point):
             return "converged", self.best_for_dual
         # The curvature at the start says little of that at the solution: look again after some
@@ -111,6 +112,7 @@ class _Descent:
         return found.place, found.gradient
 
     def _evaluate(self, weights: NDArray) -> Point:
+        weights = np.ascontiguousarray(weights, self.dtype)
         value, gradient = self.run.problem.primal_gradient(weights)
         self.run.epochs += 1
         self.last = Point(weights, value, gradient)
@@ -137,7 +139,6 @@ class _Descent:
         """Certify a point in double: single precision is not trusted with a bound."""
         run = self.run
         value, gradient = run.problem.primal_gradient(weights, double=True)
-        run.epochs += 2
         if run.weights is not None and np.array_equal(run.weights, weights):
             run.primal = value
         bound = value - 0.5 * float(np.vdot(gradient, gradient))

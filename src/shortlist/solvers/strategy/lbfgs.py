@@ -11,6 +11,8 @@ PAIRS = 12
 # The two conditions of Wolfe on a step: enough decrease, enough of the slope gone.
 DECREASE, SLOPE_LEFT = 1e-4, 0.9
 MOST_TRIALS = 25
+# Steps in a row that decrease the objective by no more than rounding.
+MOST_IDLE_STEPS = 5
 # Pairs with less curvature, relative to the squared change of the gradient, are rounding.
 TINY_CURVATURE = 1e-16
 
@@ -35,6 +37,7 @@ def lbfgs(objective: Objective, start: Point, noise: float) -> Iterator[Point]:
     changes: list[NDArray] = []
     curvatures: list[float] = []
     point = start
+    idle = 0
     while True:
         direction = _direction(point.gradient, steps, changes, curvatures)
         slope = float(np.vdot(point.gradient, direction))
@@ -51,6 +54,9 @@ def lbfgs(objective: Objective, start: Point, noise: float) -> Iterator[Point]:
                 return
             steps, changes, curvatures = [], [], []
             continue
+        idle = idle + 1 if found.value >= point.value - noise * abs(point.value) else 0
+        if idle > MOST_IDLE_STEPS:
+            return
         step, change = found.place - point.place, found.gradient - point.gradient
         curvature = float(np.vdot(step, change))
         if curvature > TINY_CURVATURE * float(np.vdot(change, change)):

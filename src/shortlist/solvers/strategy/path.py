@@ -60,7 +60,8 @@ class Path:
         state, weights = None, None
         if self.last is not None:
             # Where a descent was needed, it is needed for every larger C too.
-            if "l-bfgs" in self.last.result.solver and self.last_C <= C:
+            by_descent = problem.loss.convex and "l-bfgs" in self.last.result.solver
+            if by_descent and self.last_C <= C:
                 weights = self._predicted_weights(C)
             else:
                 state = carry_over(problem, self.last.state, C / self.last_C)
