@@ -74,7 +74,8 @@ def test_the_end_of_the_digits_is_an_end(loss, seed, data):
         model.fit(X.astype(np.float32), y)
     result = model.result_
     assert result.status in ("converged", "stalled")
-    assert abs(result.relative_gap) < 1e-6
+    # The gap includes a bound on rounding.
+    assert 0 <= result.relative_gap < 1e-5
     assert bool(told) == (result.relative_gap > 1e-12)
     assert all("stalled at C=1: the relative duality gap" in str(w.message) for w in told)
 

@@ -157,5 +157,6 @@ def test_the_truncated_entropy_starts_from_the_duals_of_its_softmax(data):
     first = model.result_
     again = model.fit(X, y).result_
     assert again.epochs < first.epochs
-    assert again.primal == pytest.approx(first.primal, rel=1e-9)
+    # The start is softmax's solution to within tol, and so is what follows from it.
+    assert again.primal == pytest.approx(first.primal, rel=1e-3)
     assert model.classes_.tolist() == NAMES.tolist()

@@ -59,7 +59,8 @@ def test_single_precision_gaps_are_never_negative_beyond_rounding(name, storage)
     X, y = make_data(dtype=np.float32)
     problem = make_problem(storage, losses.get(name), X, y, 1.0, BIAS)
     result = train(problem, tol=1e-12, max_epochs=300, seed=0).result
-    assert abs(result.relative_gap) <= 1e-5
+    # A bound on rounding is part of the gap.
+    assert 0 <= result.relative_gap <= 2e-5
     assert all(e.relative_gap >= -1e-6 for e in result.history)
 
 

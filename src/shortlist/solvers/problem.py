@@ -93,7 +93,7 @@ class Problem:
         rounding = rounding_in_sums(sums, storage.width, column, dtype)
         if norm is None:  # the weights are the duals but for a factor, and rounding
             norm = -sums.products
-            rounding += float(np.finfo(storage.dtype).eps) * abs(norm)
+            rounding += float(np.finfo(storage.dtype).eps) * (abs(norm) + sums.sizes)
         return certificate(sums, norm, drift, rounding)
 
     def rebuild(self, state: State) -> None:

@@ -94,6 +94,16 @@ def _blas_limit() -> int:
     return max(found, default=MOST_THREADS)
 
 
+def _set_threads(library: Any, count: int) -> None:
+    """Set the threads of a BLAS whatever Python thread asks.
+
+    threadpoolctl lets one thread of the process do so and ignores the others without a word; its
+    inner function does not.
+    """
+    setter = getattr(library, "_real_set_num_threads", library.set_num_threads)
+    setter(count)
+
+
 class _OneBlasThread:
     """BLAS on one thread while anybody is inside.
 
@@ -104,21 +114,25 @@ class _OneBlasThread:
     def __init__(self) -> None:
         self._lock = Lock()
         self._inside = 0
-        self._limiter: Any = None
+        self._before: list[tuple[Any, int]] = []
         self.limit_before: int | None = None
 
     def __enter__(self) -> None:
         with self._lock:
             if self._inside == 0:
                 self.limit_before = _blas_limit()
-                self._limiter = _controller().limit(limits=1)
+                libraries = _controller().lib_controllers
+                self._before = [(each, each.get_num_threads()) for each in libraries]
+                for library in libraries:
+                    _set_threads(library, 1)
             self._inside += 1
 
     def __exit__(self, *_: object) -> None:
         with self._lock:
             self._inside -= 1
             if self._inside == 0:
-                self._limiter.restore_original_limits()
+                for library, count in self._before:
+                    _set_threads(library, count)
                 self.limit_before = None
 
 

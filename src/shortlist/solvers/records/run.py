@@ -98,8 +98,8 @@ class Run:
             self.weights = weights.copy()
             if trusted and own_pair:
                 self.bound = max(self.bound, dual)
-        if trusted and dual - noise > self.bound:
-            self.bound = dual - noise
+        if trusted:
+            self.bound = max(self.bound, dual - noise)
         seconds = self.seconds
         accuracy = None
         if self.accuracy is not None:
@@ -107,7 +107,7 @@ class Run:
             accuracy = self.accuracy(self.weights)
             self.clock += working_time() - before
         # A bound can exceed the primal by rounding only.
-        bound = min(max(self.bound, dual), self.primal)
+        bound = min(self.bound if trusted else max(self.bound, dual), self.primal)
         found = Evaluation(
             self.epochs,
             seconds,

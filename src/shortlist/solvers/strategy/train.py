@@ -24,7 +24,7 @@ EVALUATIONS = 35.0
 # Smooth hinges take more, and support visits make up for more epochs; hinges are smoothed step
 # by step.
 EVALUATIONS_SMOOTH_HINGE = 60.0
-EVALUATIONS_HINGE = 150.0
+EVALUATIONS_HINGE = 60.0
 # C |x|^2, in the mean, up to which training begins with the means of the classes.
 LONGEST_MEAN_STEP = 3.0
 # Below this tolerance the last digits are better left to coordinate steps.
