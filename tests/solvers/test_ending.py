@@ -55,7 +55,8 @@ def check(row, storage, dtype, solution, measured, X, y, C):
     )
     primals = [e.primal for e in result.history]
     duals = [e.dual for e in result.history]
-    assert (np.diff(primals) <= 0).all()
+    # A descent in single precision is confirmed in double, which may be larger by rounding.
+    assert (np.diff(primals) <= (rounding if dtype == np.float32 else 0) * max(primals)).all()
     assert (np.diff([e.epoch for e in result.history]) >= 0).all()
     if dtype == np.float64:
         assert (np.diff(duals) >= -mixed).all()

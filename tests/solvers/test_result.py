@@ -68,7 +68,7 @@ def test_a_run_keeps_the_best_of_everything():
     assert (found.primal, found.dual) == (50.0, pytest.approx(30.0, rel=1e-12))
     np.testing.assert_array_equal(run.weights, first)
     assert [e.primal for e in found.history] == [50.0, 50.0, 50.0]
-    assert [e.dual for e in found.history] == [10.0, 30.0, 40.0]
+    assert [e.dual for e in found.history] == pytest.approx([10.0, 30.0, 40.0], rel=1e-12)
     first += 1  # the run has a copy
     assert not run.weights.any()
 

@@ -70,12 +70,14 @@ def test_the_gap_of_a_state_is_bounded_from_above(row, dtype, storage):
                 found = problem.certify(state, wanted)
                 primal, dual = true_objectives(row, storage, state.weights, state.duals, X, y, cost)
                 scale = size_of(row, problem, state, X, cost)
+                # A Gram matrix in single precision is data that has been rounded itself.
+                slack = 1e-6 if storage == "gram" and dtype == np.float32 else 1e-12
                 where = f"C {cost.max():g}, {epochs} epochs, wanted {share:g}"
                 gap = found.primal - found.dual
-                assert gap >= primal - dual - 1e-12 * scale, where
+                assert gap >= primal - dual - slack * scale, where
                 # The sum itself may err by the bound, which is added to it.
                 most = max(primal - dual, 0.0) + 2 * found.rounding
-                assert gap <= most + 1e-12 * scale, where
+                assert gap <= most + slack * scale, where
                 if dtype == np.float64 or (share == 0.0 and storage != "gram"):
                     # In double, rounding is next to nothing.
                     assert found.rounding <= 1e-10 * scale, where

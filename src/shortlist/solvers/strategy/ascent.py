@@ -21,6 +21,9 @@ SUPPORT_EPOCHS = 3.0
 MAX_EPOCHS_OVER_PATIENCE = 3.0
 # Below so many units in the last place of the primal, the gap is rounding.
 RESOLUTION_ULPS = 8
+# Looks in a row without progress that end training. The bound on rounding, which is part of the
+# gap, hides the last digits that are still gained.
+IDLE_LOOKS = 4
 
 
 def ascend(run: Run, random: np.random.Generator, patience: float = np.inf) -> str:
@@ -130,6 +133,6 @@ def _epochs_to_go(looks: list[Evaluation], wanted: float, first: float | None) -
 
 def _stalled(looks: list[Evaluation], eps: float) -> bool:
     """No progress any more, at a gap that rounding explains."""
-    if len(looks) < 4 or looks[-1].relative_gap > 1e4 * eps:
+    if len(looks) <= IDLE_LOOKS or looks[-1].relative_gap > 1e4 * eps:
         return False
-    return min(look.gap for look in looks[-3:]) >= 0.99 * looks[-4].gap
+    return min(look.gap for look in looks[-IDLE_LOOKS:]) >= 0.99 * looks[-IDLE_LOOKS - 1].gap

@@ -10,12 +10,15 @@ from dataclasses import replace
 
 from numpy.typing import NDArray
 
+from shortlist.solvers.duals import as_array
 from shortlist.solvers.records.run import Progress, Run
 from shortlist.solvers.strategy.descent import descend
 
 FIRST_GAMMA = 0.1
 # Below, L-BFGS sees the kinks; coordinate steps are better at the last digits.
 LAST_GAMMA = 1e-4
+# Bytes of duals that are copied, to be taken back if the next ones are worse.
+MOST_COPIED = 1 << 26
 
 
 def descend_smoothed(run: Run, weights: NDArray) -> str:
@@ -27,6 +30,7 @@ def descend_smoothed(run: Run, weights: NDArray) -> str:
     smoother = problem.loss.smoother
     assert smoother is not None
     gamma = FIRST_GAMMA
+    best_dual = run.bound
 
     def notify(progress: Progress) -> object:
         # The gap of a smoothed objective would only confuse.
@@ -49,11 +53,11 @@ def descend_smoothed(run: Run, weights: NDArray) -> str:
             run.epochs = inner.epochs
         assert inner.weights is not None
         weights = inner.weights
-        inner.problem.fill_duals(weights if for_dual is None else for_dual, run.state)
-        at_duals = run.certify()
+        dual = _fill_if_better(run, inner, weights if for_dual is None else for_dual, best_dual)
+        best_dual = max(best_dual, dual)
         primal, _ = problem.primal_gradient(weights, double=True)
         run.epochs += 2
-        found = run.record(primal, at_duals.dual, weights, own_pair=False)
+        found = run.record(primal, dual, weights, own_pair=False)
         run.notify(weights)
         if found.within(run.tol):
             return "converged"
@@ -62,3 +66,20 @@ def descend_smoothed(run: Run, weights: NDArray) -> str:
         # The gap is mostly the smoothing's, and that is proportional to gamma.
         gamma *= min(0.3, max(0.01, 0.5 * run.wanted / found.gap))
     return "stalled"
+
+
+def _fill_if_better(run: Run, inner: Run, weights: NDArray, best: float) -> float:
+    """Put the duals of a smoothed objective into the run's state; returns their bound.
+
+    Where there is memory for a copy, worse duals than those of the best bound are taken back.
+    """
+    state = run.state
+    kept = None
+    if state.duals.nbytes <= MOST_COPIED:
+        kept = replace(state, duals=as_array(state.duals).copy())
+    inner.problem.fill_duals(weights, state)
+    found = run.problem.certify(state, run.wanted)
+    run.record(found.primal, found.dual, state.weights)
+    if kept is not None and found.dual < best:
+        run.state = kept
+    return found.dual

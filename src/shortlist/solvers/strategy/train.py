@@ -11,7 +11,7 @@ from shortlist.solvers.problem import Problem
 from shortlist.solvers.records.result import Result
 from shortlist.solvers.records.run import Callback, Run, StopTraining
 from shortlist.solvers.storage.base import State
-from shortlist.solvers.strategy.ascent import ascend
+from shortlist.solvers.strategy.ascent import RESOLUTION_ULPS, ascend
 from shortlist.solvers.strategy.conditioning import count_blocks
 from shortlist.solvers.strategy.descent import descend
 from shortlist.solvers.strategy.smoothing import descend_smoothed
@@ -172,6 +172,9 @@ def _patience(problem: Problem, tol: float) -> float:
     loss, storage = problem.loss, problem.storage
     # Descents need explicit weights and a gradient, be it that of a smoothed relative.
     if not storage.explicit or not (loss.smooth or loss.smoother):
+        return np.inf
+    # All the digits there are: a line search cannot see them in the objective.
+    if tol < RESOLUTION_ULPS * float(np.finfo(storage.dtype).eps):
         return np.inf
     products = 2.0 * storage.width * NS_MULTIPLICATION
     price = (products + NS_LOSS) / (products + NS_STEP)
