@@ -48,12 +48,12 @@ class Experiment:
         module, _, name = self.home.partition(":")
         try:
             function = getattr(import_module(f"shortlist.experiments.{module}"), name)
-        except ModuleNotFoundError as error:
+        except ImportError as error:
             # A missing extra is the user's to install; anything else would be a bug here.
             if self.extra is None or (error.name or "").startswith("shortlist"):
                 raise
             raise ModuleNotFoundError(
-                f"{self.name} needs the package {error.name}, which is not installed. "
+                f"{self.name} needs the package {error.name or self.extra}, which cannot be used. "
                 f"Install it with: pip install 'shortlist[{self.extra}]'"
             ) from error
         return function if self.dataset is None else partial(function, dataset=self.dataset)

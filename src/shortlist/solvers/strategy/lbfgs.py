@@ -11,8 +11,9 @@ PAIRS = 12
 # The two conditions of Wolfe on a step: enough decrease, enough of the slope gone.
 DECREASE, SLOPE_LEFT = 1e-4, 0.9
 MOST_TRIALS = 25
-# Steps in a row that decrease the objective by no more than rounding.
+# Steps in a row that decrease the objective by no more than so many times its rounding.
 MOST_IDLE_STEPS = 5
+IDLE_DECREASE = 8.0
 # Pairs with less curvature, relative to the squared change of the gradient, are rounding.
 TINY_CURVATURE = 1e-16
 
@@ -54,7 +55,8 @@ def lbfgs(objective: Objective, start: Point, noise: float) -> Iterator[Point]:
                 return
             steps, changes, curvatures = [], [], []
             continue
-        idle = idle + 1 if found.value >= point.value - noise * abs(point.value) else 0
+        least = IDLE_DECREASE * noise * abs(point.value)
+        idle = idle + 1 if found.value >= point.value - least else 0
         if idle > MOST_IDLE_STEPS:
             return
         step, change = found.place - point.place, found.gradient - point.gradient
