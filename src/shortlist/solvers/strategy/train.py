@@ -27,6 +27,8 @@ EVALUATIONS_SMOOTH_HINGE = 60.0
 EVALUATIONS_HINGE = 60.0
 # C |x|^2, in the mean, up to which training begins with the means of the classes.
 LONGEST_MEAN_STEP = 3.0
+# A loss that is not convex needs no better start than this.
+START_TOL = 1e-8
 # Below this tolerance the last digits are better left to coordinate steps.
 LAST_DIGITS = 1e-4
 # Nanoseconds a score: a visit's step for its duals, an evaluation's loss, a multiplication.
@@ -212,7 +214,8 @@ def _train_nonconvex(
 ) -> Solution:
     """Start from the solution of a convex relative, then descend: only mildly nonconvex."""
     convex = replace(problem, loss=problem.loss.dual_loss)
-    start = _train_convex(convex, tol, max_epochs, random, state, weights, callback, None)
+    enough = max(tol, START_TOL)
+    start = _train_convex(convex, enough, max_epochs, random, state, weights, callback, None)
     run = Run(problem, start.state, tol, max_epochs, callback, accuracy)
     run.solver = f"{start.result.solver} ({convex.loss.name}), l-bfgs"
     run.epochs = start.result.epochs
