@@ -214,7 +214,7 @@ class TopKClassifier(PathMixin, CallbackSupportMixin, ShortlistClassifier):
             return None, None
         weights = last.solution.weights
         same_features = weights.shape == problem.storage.zero_weights(problem.n_classes).shape
-        by_descent = problem.loss.convex and "l-bfgs" in last.solution.result.solver
+        by_descent = problem.loss.convex and last.solution.result.by_descent
         grown = bool((problem.costs.cost >= last.costs.cost).all())
         if same_features and by_descent and grown:
             return None, weights

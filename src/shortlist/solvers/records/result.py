@@ -74,6 +74,11 @@ class Result(_Bounds):
     history: tuple[Evaluation, ...] = ()
     at_zero: float = math.nan
 
+    @property
+    def by_descent(self) -> bool:
+        """Whether a descent had a part in it: SDCA alone was slow."""
+        return "l-bfgs" in self.solver
+
     def to_dict(self) -> dict[str, Any]:
         """Plain data, for JSON."""
         derived = ("gap", "relative_gap", "gain_gap")

@@ -60,7 +60,7 @@ class Path:
         state, weights = None, None
         if self.last is not None:
             # Where a descent was needed, it is needed for every larger C too.
-            by_descent = problem.loss.convex and "l-bfgs" in self.last.result.solver
+            by_descent = problem.loss.convex and self.last.result.by_descent
             if by_descent and self.last_C <= C:
                 weights = self._predicted_weights(C)
             else:
@@ -75,7 +75,7 @@ class Path:
             callback=callback,
             accuracy=accuracy,
         )
-        by_descent = self.last is not None and "l-bfgs" in self.last.result.solver
+        by_descent = self.last is not None and self.last.result.by_descent
         self._before = (self.last_C, self.last.weights) if self.last and by_descent else None
         self.last, self.last_C = solution, C
         return solution

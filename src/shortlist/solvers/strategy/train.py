@@ -58,7 +58,7 @@ def train(
     """Minimise the primal of ``problem`` to a relative duality gap of at most ``tol``.
 
     ``state`` warm-starts from feasible duals with the weights that belong to them, ``weights``
-    from a model; given both, the better is gone on from. Ctrl-C and a callback's stop end with
+    from a model: a descent begins there. Ctrl-C and a callback's stop end with
     the best model met so far.
     """
     random = np.random.default_rng(seed)
