@@ -174,7 +174,7 @@ def _check_fitted(meta: Meta, model: Any) -> tuple[int, int]:
     classes = _check_classes(meta["classes"], multilabel)
     loss = _check_loss(model, multilabel, len(classes))
     _require(
-        _is_integer(meta["n_iter"]) and meta["n_iter"] >= 1, "n_iter is not a number of epochs"
+        _is_integer(meta["n_iter"]) and meta["n_iter"] >= 0, "n_iter is not a number of epochs"
     )
     _check_result(meta["result"], loss.convex)
     _require(not multilabel or model.class_weight is None, "class_weight is for one label each")
