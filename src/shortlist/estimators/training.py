@@ -15,6 +15,7 @@ from sklearn.utils.validation import _check_sample_weight, validate_data
 
 from shortlist import losses
 from shortlist.estimators.multilabel import encode_indicator
+from shortlist.estimators.normalization import check_normalize
 from shortlist.solvers.storage import Costs, Storage, open_storage
 
 _HALF_TENSORS = ("torch.float16", "torch.bfloat16")
@@ -36,6 +37,7 @@ def check_parameters(estimator: Any) -> None:
     epochs = estimator.max_epochs
     if not isinstance(epochs, Integral) or isinstance(epochs, bool) or epochs < 1:
         raise ValueError(f"max_epochs must be an integer, 1 or larger; got {epochs!r}")
+    check_normalize(getattr(estimator, "normalize", None))  # kernels have no such parameter
     # Names and ranges of the rest are checked where the loss is made.
     loss_of(estimator)
 

@@ -10,27 +10,39 @@ import torch
 from torch import nn
 
 if TYPE_CHECKING:
-    from shortlist.estimators import TopKClassifier
+    from shortlist.estimators import TopKClassifier, TopKClassifierCV
 
 __all__ = ["from_linear", "to_linear"]
 
 
 def to_linear(
-    estimator: TopKClassifier,
+    estimator: TopKClassifier | TopKClassifierCV,
     *,
+    normalized_input: bool = False,
     dtype: torch.dtype | None = None,
     device: torch.device | str | None = None,
 ) -> nn.Linear:
     """Return a linear layer that computes a fitted classifier's scores.
 
     Output ``j`` belongs to ``estimator.classes_[j]``. The layer owns its weights: training it does
-    not change the classifier. ``dtype`` and ``device`` default to the classifier's and the CPU.
+    not change the classifier. ``dtype`` and ``device`` default to the classifier's and the CPU. A
+    search gives the layer of the model it chose for its own k.
+
+    A linear layer does not normalise. For a classifier with ``normalize="l2"`` put
+    ``torch.nn.functional.normalize`` in front of the layer and say so by ``normalized_input=True``.
     """
     coef = getattr(estimator, "coef_", None)
     if coef is None:
         raise ValueError(
             f"to_linear needs a fitted linear classifier; this {type(estimator).__name__} has no "
             "coef_: call fit first"
+        )
+    normalize = getattr(estimator, "normalize", None)
+    if normalize is not None and not normalized_input:
+        raise ValueError(
+            f"this classifier was fitted with normalize={normalize!r}, which a linear "
+            "layer does not do: put torch.nn.functional.normalize in front of the layer and pass "
+            "normalized_input=True"
         )
     weight = torch.tensor(coef, dtype=dtype, device=device)
     bias = torch.tensor(estimator.intercept_, dtype=dtype, device=device)
