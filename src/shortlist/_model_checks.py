@@ -53,6 +53,8 @@ def _check_common_parameters(params: Any) -> None:
     _require(isinstance(params, dict), "the parameters are not a dictionary")
     for name in ("fit_intercept", "warm_start"):
         value = params.get(name, False)
+        if name == "fit_intercept" and value == "free":
+            continue
         _require(isinstance(value, int) and value in (0, 1), f"{name} is neither True nor False")
     verbose = params.get("verbose", 0)
     _require(isinstance(verbose, int) and verbose >= 0, f"verbose is {verbose!r}")

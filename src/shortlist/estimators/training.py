@@ -25,6 +25,10 @@ _SHORT_FLOATS = (np.float16, np.float32)
 def check_parameters(estimator: Any) -> None:
     """Raise ValueError or TypeError that names the parameter and what it may be."""
     positive = {"C": estimator.C, "tol": estimator.tol}
+    if isinstance(estimator.fit_intercept, str) and estimator.fit_intercept != "free":
+        raise ValueError(
+            f"fit_intercept must be True, False or 'free'; got {estimator.fit_intercept!r}"
+        )
     if estimator.fit_intercept:
         positive["intercept_scaling"] = estimator.intercept_scaling
     for name, value in positive.items():
@@ -40,6 +44,27 @@ def check_parameters(estimator: Any) -> None:
     check_normalize(getattr(estimator, "normalize", None))  # kernels have no such parameter
     # Names and ranges of the rest are checked where the loss is made.
     loss_of(estimator)
+
+
+def constant_feature(estimator: Any) -> float:
+    """The value of the constant feature whose weights are the intercept; 0: there is none."""
+    if estimator.fit_intercept == "free":
+        return 1.0
+    return float(estimator.intercept_scaling) if estimator.fit_intercept else 0.0
+
+
+def check_free_intercept(classes: NDArray, codes: NDArray, weights: NDArray) -> None:
+    """Raise ValueError if an intercept that is not regularised has no optimum or certificate."""
+    if codes.ndim > 1:
+        raise ValueError(
+            "fit_intercept='free' takes one right label per example; y is an indicator of several"
+        )
+    empty = np.bincount(codes, weights, len(classes)) == 0
+    if empty.any():
+        raise ValueError(
+            f"fit_intercept='free' needs examples of positive weight in every class; class "
+            f"{classes[empty][0]!r} has none, and its best intercept would be minus infinity"
+        )
 
 
 def check_input(

@@ -10,9 +10,8 @@ from functools import partial
 from numbers import Integral, Real
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
-from scipy.special import expit, softmax
+from scipy.special import log_expit
 
 from shortlist.losses.base import Loss
 from shortlist.losses.entropy import Softmax, TopKEntropy
@@ -69,9 +68,7 @@ def _hinge(k: int, variant: str, smoothing: float, multilabel: bool = False) -> 
 
 def _entropy(k: int, variant: str, smoothing: float) -> Loss:
     spec = Softmax() if k == 1 else TopKEntropy(k, kind_of(k, variant))
-    return Loss(
-        "entropy", k, variant, 0.0, spec, True, True, probabilities=_softmax if k == 1 else None
-    )
+    return Loss("entropy", k, variant, 0.0, spec, True, True, logits=_same if k == 1 else None)
 
 
 def _multilabel_entropy(k: int, variant: str, smoothing: float) -> Loss:
@@ -109,25 +106,19 @@ def _ova_hinge(k: int, variant: str, smoothing: float) -> Loss:
         convex=True,
         smooth=smooth,
         sparse_duals=True,
+        separable=True,
         smoother=None if smooth else partial(_ova_hinge, k, variant),
     )
 
 
 def _ova_logistic(k: int, variant: str, smoothing: float) -> Loss:
     return Loss(
-        "ova_logistic", 1, None, 0.0, OVALogistic(), True, True, probabilities=_normalised_sigmoids
+        "ova_logistic", 1, None, 0.0, OVALogistic(), True, True, separable=True, logits=log_expit
     )
 
 
-def _softmax(scores: NDArray) -> NDArray:
-    return softmax(scores, axis=1)
-
-
-def _normalised_sigmoids(scores: NDArray) -> NDArray:
-    shares = expit(scores)
-    totals = shares.sum(axis=1, keepdims=True)
-    # All sigmoids at zero: every class is as unlikely as any other.
-    return np.where(totals > 0, shares / np.where(totals > 0, totals, 1), 1 / scores.shape[1])
+def _same(scores: NDArray) -> NDArray:
+    return scores
 
 
 _HINGES = (

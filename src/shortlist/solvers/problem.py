@@ -26,13 +26,18 @@ MOST_ROUNDING = 0.25
 
 @dataclass(frozen=True)
 class Problem:
-    """Examples, labels 0..m-1, costs C_i and a loss; ``crew`` are the threads that work on it."""
+    """Examples, labels 0..m-1, costs C_i and a loss; ``crew`` are the threads that work on it.
+
+    With a ``free_intercept`` the last row of W, that of the constant feature, is not regularised;
+    such a problem is trained by descents only (see ``solvers.strategy.intercept``).
+    """
 
     storage: Storage
     costs: Costs
     n_classes: int
     loss: Loss
     crew: Crew = field(default_factory=Crew)
+    free_intercept: bool = False
 
     @property
     def at_zero(self) -> float:
@@ -113,8 +118,9 @@ class Problem:
         losses, gradient = self.storage.loss_gradient(
             self.loss, weights, self.costs, self.crew, double
         )
-        gradient += weights
-        return 0.5 * squared_norm(weights) + losses, gradient
+        penalised = slice(0, -1 if self.free_intercept else None)
+        gradient[penalised] += weights[penalised]
+        return 0.5 * squared_norm(weights[penalised]) + losses, gradient
 
     def fill_duals(self, weights: NDArray, state: State) -> None:
         """Put v_i = grad L at the scores of ``weights`` into the state, and W to match."""

@@ -61,7 +61,7 @@ class Path:
         if self.last is not None:
             # Where a descent was needed, it is needed for every larger C too.
             by_descent = problem.loss.convex and self.last.result.by_descent
-            if by_descent and self.last_C <= C:
+            if problem.free_intercept or (by_descent and self.last_C <= C):
                 weights = self._predicted_weights(C)
             else:
                 state = carry_over(problem, self.last.state, C / self.last_C)
@@ -84,7 +84,7 @@ class Path:
         """Weights to start a descent at C from: solutions are nearly linear in log C."""
         assert self.last is not None
         weights = self.last.weights
-        if self._before is None or not self._before[0] < self.last_C:
+        if self._before is None or not self._before[0] < self.last_C < C:
             return weights
         C_before, before = self._before
         ahead = np.log(C / self.last_C) / np.log(self.last_C / C_before)

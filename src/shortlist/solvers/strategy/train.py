@@ -65,12 +65,16 @@ def train(
     shared = problem.storage.shared_work(problem.n_classes)
     with crew_for(shared) as crew:
         problem = replace(problem, crew=crew)
-        way = _train_convex if problem.loss.convex else _train_nonconvex
+        way = _convex_way(problem) if problem.loss.convex else _train_nonconvex
         options = (tol, max_epochs, random, state, weights, callback, accuracy)
         if shared == 0.0:
             return way(problem, *options)
         with one_blas_thread():
             return way(problem, *options)
+
+
+def _convex_way(problem: Problem) -> Callable[..., Solution]:
+    return _train_free_intercept if problem.free_intercept else _train_convex
 
 
 def _train_convex(
@@ -215,7 +219,8 @@ def _train_nonconvex(
     """Start from the solution of a convex relative, then descend: only mildly nonconvex."""
     convex = replace(problem, loss=problem.loss.dual_loss)
     enough = max(tol, START_TOL)
-    start = _train_convex(convex, enough, max_epochs, random, state, weights, callback, None)
+    way = _convex_way(convex)
+    start = way(convex, enough, max_epochs, random, state, weights, callback, None)
     run = Run(problem, start.state, tol, max_epochs, callback, accuracy)
     run.solver = f"{start.result.solver} ({convex.loss.name}), l-bfgs"
     run.epochs = start.result.epochs
@@ -224,11 +229,34 @@ def _train_nonconvex(
         status = start.result.status
         run.record(problem.primal(start.weights), np.nan, start.weights)
     else:
-        try:
-            status, _ = descend(run, start.weights)
-        except (KeyboardInterrupt, StopTraining) as stop:
-            status = _status_of(stop)
-            if not run.history:
-                run.record(problem.primal(start.weights), np.nan, start.weights)
+        status = _descend_only(run, start.weights)
     assert run.weights is not None
     return Solution(run.weights, start.state, run.result(status))
+
+
+def _train_free_intercept(
+    problem: Problem,
+    tol: float,
+    max_epochs: float,
+    random: np.random.Generator,
+    state: State | None,
+    weights: NDArray | None,
+    callback: Callback | None,
+    accuracy: Callable[[NDArray], float] | None,
+) -> Solution:
+    """Descend from the start: coordinate steps would leave the duals' constraint."""
+    run = Run(problem, problem.zero_state(), tol, max_epochs, callback, accuracy, "l-bfgs")
+    status = _descend_only(run, run.state.weights if weights is None else weights)
+    assert run.weights is not None
+    return Solution(run.weights, run.state, run.result(status))
+
+
+def _descend_only(run: Run, weights: NDArray) -> str:
+    """A descent without duals to fall back on; the run has a record whatever ends it."""
+    try:
+        smoothed = run.problem.loss.convex and not run.problem.loss.smooth
+        return descend_smoothed(run, weights) if smoothed else descend(run, weights)[0]
+    except (KeyboardInterrupt, StopTraining) as stop:
+        if not run.history:
+            run.record(run.problem.primal(weights), run.bound, weights)
+        return _status_of(stop)
