@@ -6,7 +6,6 @@ from scipy import sparse
 from scipy.optimize import minimize
 from sklearn.linear_model import LogisticRegression
 from sklearn.multiclass import OneVsRestClassifier
-from sklearn.svm import SVC
 
 import shortlist
 from shortlist import KernelTopKClassifier, TopKClassifier, losses
@@ -16,7 +15,7 @@ from shortlist.solvers.strategy.intercept import FreeIntercept
 from tests.estimators.objectives import named_data
 from tests.solvers.problems import make_data
 
-EXACT = {"tol": 1e-10, "fit_intercept": "free", "random_state": 0}
+EXACT = {"tol": 1e-9, "fit_intercept": "free", "random_state": 0}
 LOGISTIC = {"tol": 1e-12, "solver": "newton-cholesky"}
 
 
@@ -36,7 +35,7 @@ def test_softmax_is_logistic_regression(C, kind, data):
     model = TopKClassifier("softmax", C=C, **EXACT).fit(kind(X), y, weight)
     rival = LogisticRegression(C=C, **LOGISTIC).fit(X, y, weight)
     assert model.result_.status == "converged"
-    assert model.result_.relative_gap <= 1e-10
+    assert model.result_.relative_gap <= 1e-9
     np.testing.assert_allclose(model.coef_, rival.coef_, atol=1e-4)
     centred = [m.intercept_ - m.intercept_.mean() for m in (model, rival)]
     np.testing.assert_allclose(*centred, atol=1e-4)
@@ -49,23 +48,6 @@ def test_one_vs_all_is_one_regression_a_class(data):
     for own, theirs, shift in zip(model.coef_, rival.estimators_, model.intercept_, strict=True):
         np.testing.assert_allclose(own, theirs.coef_[0], atol=1e-4)
         np.testing.assert_allclose(shift, theirs.intercept_[0], atol=1e-4)
-
-
-def test_the_hinge_of_two_classes_is_the_machine_with_a_linear_kernel(data):
-    X, y = data
-    y = y == "bee"
-    model = TopKClassifier("ova_hinge", tol=1e-3, fit_intercept="free").fit(X, y)
-    rival = SVC(kernel="linear", tol=1e-8).fit(X, y)
-    assert model.result_.status == "converged"
-
-    def value(coef, intercept):
-        margins = np.where(y, 1, -1) * (X @ coef[0] + intercept)
-        return 0.5 * (coef**2).sum() + np.maximum(0, 1 - margins).sum()
-
-    best = value(rival.coef_, rival.intercept_)
-    # Both classes' models count in the objective.
-    assert 0.5 * model.result_.dual <= best * (1 + 1e-9)
-    assert value(model.coef_, model.intercept_) <= best * (1 + 1e-3)
 
 
 LOSSES = {
@@ -82,7 +64,7 @@ def test_the_bound_holds_anywhere_and_is_sharp_at_the_optimum(loss):
     X, y = make_data(n=60, d=4, m=4)
     loss = losses.get(**loss)
     costs = Costs(y, np.random.default_rng(1).uniform(0.1, 3.0, len(y)))
-    problem = Problem(open_storage(X, 1.0), costs, 4, loss, free_intercept=True)
+    problem = Problem(open_storage(X, 2.0), costs, 4, loss, free_intercept=2.0)
 
     def objective(flat):
         value, gradient = problem.primal_gradient(flat.reshape(5, 4))
@@ -101,11 +83,10 @@ def test_the_bound_holds_anywhere_and_is_sharp_at_the_optimum(loss):
             assert bound >= best.fun * (1 - 1e-4)
 
 
-@pytest.mark.parametrize("loss", ["softmax", "hinge"])
-def test_single_precision_is_certified_in_double(loss, data):
+def test_single_precision_is_certified_in_double(data):
     X, y = data
-    model = TopKClassifier(loss, C=0.1, fit_intercept="free").fit(X.astype(np.float32), y)
-    exact = TopKClassifier(loss, C=0.1, fit_intercept="free").fit(X, y)
+    model = TopKClassifier(fit_intercept="free").fit(X.astype(np.float32), y)
+    exact = TopKClassifier(fit_intercept="free").fit(X, y)
     assert model.coef_.dtype == model.intercept_.dtype == np.float32
     assert model.result_.status == "converged"
     assert model.result_.dual <= exact.result_.primal
@@ -121,7 +102,7 @@ def test_paths_warm_starts_and_files(data, tmp_path):
     warm = TopKClassifier(C=2.0, warm_start=True, **EXACT).fit(X, y)
     warm.set_params(C=1.0).fit(X, y)
     np.testing.assert_allclose(warm.coef_, alone.coef_, atol=1e-4)
-    assert warm.fit(X, y).n_iter_ == 1
+    assert warm.set_params(tol=1e-8).fit(X, y).n_iter_ == 1
     shortlist.save(alone, tmp_path / "model")
     np.testing.assert_array_equal(shortlist.load(tmp_path / "model").predict(X), alone.predict(X))
     assert not alone.certified_topk(X).any()
@@ -139,6 +120,8 @@ def test_what_cannot_be_has_a_reason(data):
     weight = (y != "cat").astype(float)
     with pytest.raises(ValueError, match="class 'cat' has none"):
         TopKClassifier(fit_intercept="free").fit(X, y, weight)
+    with pytest.raises(ValueError, match="takes a smooth loss; ova_hinge has kinks"):
+        TopKClassifier("ova_hinge", fit_intercept="free").fit(X, y)
     with pytest.raises(ValueError, match="one right label per example"):
         TopKClassifier(fit_intercept="free").fit(X, (y[:, None] == np.unique(y)).astype(int))
     with pytest.raises(ValueError, match="fit_intercept must be True, False or 'free'; got 'no'"):

@@ -5,6 +5,7 @@ from functools import wraps
 from typing import Any, TypeVar, cast
 
 import numpy as np
+from numpy.typing import NDArray
 
 from shortlist.estimators.callbacks import train_with_callbacks
 from shortlist.estimators.convergence import warn_unless_converged
@@ -13,6 +14,7 @@ from shortlist.estimators.training import seed_of
 from shortlist.solvers.problem import Problem
 from shortlist.solvers.records.result import Result
 from shortlist.solvers.records.run import Callback
+from shortlist.solvers.storage import State
 from shortlist.solvers.strategy.train import Solution, train
 
 Fit = TypeVar("Fit", bound=Callable[..., Any])
@@ -42,12 +44,35 @@ def fit_model(
     callback: Callback | None,
     *,
     validation: tuple[Any, Any] = (None, None),
-) -> tuple[Problem, Solution]:
-    """Check the data, train ``model`` and make it a fitted one; what both classifiers' fit does."""
+) -> tuple[Problem, Any, Solution]:
+    """Check the data, train ``model`` and make it a fitted one; what both classifiers' fit does.
+
+    Returns the problem, the examples as ``model._problem`` made them, and the solution.
+    """
     problem, examples = model._problem(X, y, sample_weight)
     accuracy = model._accuracy_on(*validation)
-    state, weights = model._warm_start(problem)
+    start = model._warm_start(problem)
+    data = {"X": X, "y": y}
+    data["metadata"] = {} if sample_weight is None else {"sample_weight": sample_weight}
+    solution = train_model(model, problem, examples, start, callback, data, accuracy)
+    return problem, examples, solution
+
+
+def train_model(
+    model: Any,
+    problem: Problem,
+    examples: Any,
+    start: tuple[State | None, NDArray | None],
+    callback: Callback | None,
+    data: dict[str, Any],
+    accuracy: Callable[[NDArray], float] | None = None,
+) -> Solution:
+    """Train from ``start``, a state and weights, and make ``model`` a fitted one.
+
+    ``data`` is what scikit-learn's callbacks are told of the user's data.
+    """
     title = f"{model.loss} k={model.k} C={model.C:g}"
+    state, weights = start
 
     def run(told: Callback | None) -> Solution:
         with with_progress(model.verbose, title, told) as shown:
@@ -63,17 +88,11 @@ def fit_model(
             )
 
     solution = train_with_callbacks(
-        model,
-        run,
-        callback,
-        lambda weights: model._attributes(weights, examples),
-        X=X,
-        y=y,
-        metadata={} if sample_weight is None else {"sample_weight": sample_weight},
+        model, run, callback, lambda weights: model._attributes(weights, examples), **data
     )
     adopt(model, model._attributes(solution.weights, examples), solution.result)
     warn_unless_converged(solution.result, model.C, model.tol)
-    return problem, solution
+    return solution
 
 
 def adopt(model: Any, attributes: dict[str, Any], result: Result) -> None:

@@ -2,7 +2,7 @@
 
 import warnings
 from collections.abc import Callable
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -16,12 +16,14 @@ from shortlist.estimators.fitted import (
     common_meta,
     fit_model,
     restore_common,
+    train_model,
 )
 from shortlist.estimators.multilabel import is_indicator
 from shortlist.estimators.normalization import normalized
 from shortlist.estimators.paths import PathMixin
 from shortlist.estimators.shortlists import ShortlistClassifier
 from shortlist.estimators.training import (
+    FREE_CONSTANT,
     check_free_intercept,
     check_input,
     check_parameters,
@@ -34,7 +36,7 @@ from shortlist.estimators.training import (
     takes_several_labels,
 )
 from shortlist.estimators.two_classes import folded, unfolded
-from shortlist.losses import Loss
+from shortlist.estimators.updates import SMALL, LastFit, Rows, go_on, joined, stay
 from shortlist.metrics import topk_accuracy
 from shortlist.metrics._indicators import as_indicator, hit_rate
 from shortlist.metrics._inputs import columns_of_labels
@@ -43,17 +45,9 @@ from shortlist.solvers.duals import may_be_changed
 from shortlist.solvers.memory import check_memory
 from shortlist.solvers.problem import Problem
 from shortlist.solvers.records.run import Callback
-from shortlist.solvers.storage import Costs, State
+from shortlist.solvers.storage import State
 from shortlist.solvers.strategy.path import state_from_duals
 from shortlist.solvers.strategy.train import Solution
-
-
-class _LastFit(NamedTuple):
-    """What a warm start goes on from."""
-
-    solution: Solution
-    loss: Loss
-    costs: Costs
 
 
 class TopKClassifier(PathMixin, CallbackSupportMixin, ShortlistClassifier):
@@ -188,37 +182,107 @@ class TopKClassifier(PathMixin, CallbackSupportMixin, ShortlistClassifier):
         ``set_callbacks`` (scikit-learn 1.9 and later), are told of every epoch too. Ctrl-C keeps
         the model reached so far.
         """
-        problem, solution = fit_model(
+        problem, rows, solution = fit_model(
             self, X, y, sample_weight, callback, validation=(X_val, y_val)
         )
-        if self.warm_start:
-            self._last = _LastFit(solution, problem.loss, problem.costs)
+        self._keep(problem, rows, solution)
         return self
 
-    def _problem(self, X: Any, y: Any, sample_weight: Any) -> tuple[Problem, None]:
+    @all_or_nothing
+    def update(
+        self,
+        X_new: ArrayLike | None = None,
+        y_new: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+        *,
+        removed: ArrayLike | None = None,
+        callback: Callback | None = None,
+    ) -> Self:
+        """Train on changed data: rows added, removed or relabelled, and new classes.
+
+        The model is that of ``fit`` on the data as it is then, with its own certificate. Training
+        goes on from the duals of the rows that stay, which takes fewer epochs than a fit.
+
+        ``X_new`` and ``y_new`` are added at the end. ``removed`` are the rows to leave out, by
+        number or as a mask: those of the last ``fit`` in their order, followed by those of every
+        ``update`` since. To relabel rows, remove them and add them with their new labels.
+
+        The data and duals of the last fit are needed. They are kept, the data without a copy, if
+        together they take at most 64 MiB, or with ``warm_start=True`` whatever their size; they
+        are neither saved nor pickled.
+        """
+        check_is_fitted(self)
+        check_parameters(self)
+        last: LastFit | None = getattr(self, "_last", None)
+        if last is None or last.rows is None:
+            raise ValueError(
+                "update needs the data of the last fit, which this model has not kept: large data "
+                "is kept with warm_start=True only, and none is saved with a model or kept for "
+                "indicators of several labels. Use fit"
+            )
+        if (X_new is None) != (y_new is None):
+            raise ValueError("X_new and y_new go together: give both or neither")
+        kept = stay(removed, len(last.rows.y))
+        X, y = (last.rows.X[:0], last.rows.y[:0]) if X_new is None else (X_new, y_new)
+        X = normalized(check_input(self, X, reset=False, ensure_min_samples=0), self.normalize)
+        rows = joined(last.rows, kept, X, y, sample_weight)
+        problem = self._problem_of(rows, several=False)
+        same_loss = last.loss == problem.loss
+        start = go_on(last, problem, self.classes_, kept) if same_loss else (None, None)
+        data = {"X": rows.X, "y": rows.y, "metadata": {}}
+        solution = train_model(self, problem, rows, start, callback, data)
+        self._keep(problem, rows, solution)
+        return self
+
+    def _keep(self, problem: Problem, rows: Rows, solution: Solution) -> None:
+        """Keep what a warm start or an update goes on from, if asked for or small."""
+        last = LastFit(
+            solution,
+            problem.loss,
+            problem.costs,
+            self.classes_,
+            None if self.multilabel_ else rows,
+        )
+        if self.warm_start or last.nbytes <= SMALL:
+            self._last = last
+        else:
+            self.__dict__.pop("_last", None)
+
+    def __getstate__(self) -> dict[str, Any]:
+        state = dict(super().__getstate__())
+        last = state.pop("_last", None)
+        if self.warm_start and last is not None:
+            state["_last"] = last._replace(rows=None)
+        return state
+
+    def _problem(self, X: Any, y: Any, sample_weight: Any) -> tuple[Problem, Rows]:
         """Check everything the user gave and set classes_; shared by fit and fit_path.
 
-        The second part of the answer, for kernels, is what predictions need of the examples.
+        Returns the problem and the examples as they were checked.
         """
         check_parameters(self)
         several = is_indicator(y)
         X, y = check_input(self, X, y=y, order="C", ensure_min_samples=2, multi_output=several)
-        X = normalized(X, self.normalize)
+        rows = Rows(normalized(X, self.normalize), y, sample_weight)
+        return self._problem_of(rows, several), rows
+
+    def _problem_of(self, rows: Rows, several: bool) -> Problem:
+        X, y, sample_weight = rows
         loss = loss_of(self, several)
         classes, codes, weights = encode_targets(X, y, loss, sample_weight, self.class_weight)
-        free = self.fit_intercept == "free"
+        free = FREE_CONSTANT if self.fit_intercept == "free" else 0.0
         if free:
-            check_free_intercept(classes, codes, weights)
+            check_free_intercept(loss, classes, codes, weights)
         check_memory(X, len(classes), loss.sparse_duals)
         costs = make_costs(codes, weights, float(self.C))
         storage = store_examples(X, constant_feature(self))
         check_scale(storage, costs)
         self.classes_, self.multilabel_ = classes, several
-        return Problem(storage, costs, len(classes), loss, free_intercept=free), None
+        return Problem(storage, costs, len(classes), loss, free_intercept=free)
 
     def _warm_start(self, problem: Problem) -> tuple[State | None, NDArray | None]:
         """Duals, or weights, of the last fit to go on from, where they fit this problem."""
-        last: _LastFit | None = getattr(self, "_last", None)
+        last: LastFit | None = getattr(self, "_last", None)
         if not self.warm_start or last is None:
             return None, None
         state = last.solution.state
@@ -269,7 +333,7 @@ class TopKClassifier(PathMixin, CallbackSupportMixin, ShortlistClassifier):
 
         return accuracy
 
-    def _attributes(self, weights: NDArray, examples: None = None) -> dict[str, Any]:
+    def _attributes(self, weights: NDArray, rows: Rows | None = None) -> dict[str, Any]:
         """What a model with these weights predicts from."""
         bias = constant_feature(self)
         # A copy in any shape: the transpose of a single row is a view, and training goes on.

@@ -88,7 +88,7 @@ class SparseDuals:
         _expand(self._pool, dense)
         return dense
 
-    def __getitem__(self, part: slice) -> "SparseDuals":
+    def __getitem__(self, part: slice | NDArray) -> "SparseDuals":
         """Some of the examples, to be read only."""
         piece = object.__new__(SparseDuals)
         pool = self._pool

@@ -28,8 +28,8 @@ MOST_ROUNDING = 0.25
 class Problem:
     """Examples, labels 0..m-1, costs C_i and a loss; ``crew`` are the threads that work on it.
 
-    With a ``free_intercept`` the last row of W, that of the constant feature, is not regularised;
-    such a problem is trained by descents only (see ``solvers.strategy.intercept``).
+    ``free_intercept`` is the value of the constant feature if its weights, the last row of W, are
+    not regularised; such a problem is trained by descents only (``solvers.strategy.intercept``).
     """
 
     storage: Storage
@@ -37,7 +37,7 @@ class Problem:
     n_classes: int
     loss: Loss
     crew: Crew = field(default_factory=Crew)
-    free_intercept: bool = False
+    free_intercept: float = 0.0
 
     @property
     def at_zero(self) -> float:

@@ -37,19 +37,23 @@ class FreeIntercept:
     """Bounds for one problem. Every class needs examples of positive cost."""
 
     loss: Loss
-    # sum_i C_i x_i over each class, shape (d, m), and of the constant feature 1: N, shape (m,).
+    # The value of the constant feature: the last row of the weights is b divided by it.
+    constant: float
+    # sum_i C_i x_i over each class, shape (d, m), and N, shape (m,).
     sums: NDArray
     counts: NDArray
 
     @classmethod
     def of(cls, problem: Problem) -> "FreeIntercept":
         sums = problem.storage.class_sums(problem.costs, problem.n_classes)
-        return cls(problem.loss, sums[:-1], sums[-1])
+        constant = problem.free_intercept
+        return cls(problem.loss, constant, sums[:-1], sums[-1] / constant)
 
     def bound(self, weights: NDArray, value: float, gradient: NDArray) -> float:
         """A lower bound on the optimum, from P and its gradient at some weights."""
-        w, b = weights[:-1].astype(np.float64), weights[-1].astype(np.float64)
-        g, r = gradient[:-1].astype(np.float64) - w, gradient[-1].astype(np.float64)
+        weights, gradient = weights.astype(np.float64), gradient.astype(np.float64)
+        w, b = weights[:-1], self.constant * weights[-1]
+        g, r = gradient[:-1] - w, gradient[-1] / self.constant
         losses = value - 0.5 * float(np.vdot(w, w))
         conjugates = float(np.vdot(w, g)) + float(np.vdot(b, r)) - losses
         odds, shared = self._separable(r) if self.loss.separable else self._differences(r)

@@ -1,5 +1,6 @@
 """Training from start to finish: SDCA while it is the faster, then a finish that suits the loss."""
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
@@ -29,6 +30,8 @@ EVALUATIONS_HINGE = 60.0
 LONGEST_MEAN_STEP = 3.0
 # A loss that is not convex needs no better start than this.
 START_TOL = 1e-8
+# A descent that ended at the digits of the objective goes on while this share of the gap is lost.
+STILL_SHRINKING = 0.5
 # Below this tolerance the last digits are better left to coordinate steps.
 LAST_DIGITS = 1e-4
 # Nanoseconds a score: a visit's step for its duals, an evaluation's loss, a multiplication.
@@ -254,8 +257,14 @@ def _train_free_intercept(
 def _descend_only(run: Run, weights: NDArray) -> str:
     """A descent without duals to fall back on; the run has a record whatever ends it."""
     try:
-        smoothed = run.problem.loss.convex and not run.problem.loss.smooth
-        return descend_smoothed(run, weights) if smoothed else descend(run, weights)[0]
+        status, _ = descend(run, weights)
+        gap = math.inf
+        # The objective has settled, the gradient not yet: new directions bring it down further.
+        while status == "stalled" and run.history[-1].gap < STILL_SHRINKING * gap:
+            gap = run.history[-1].gap
+            assert run.weights is not None
+            status, _ = descend(run, run.weights)
+        return status
     except (KeyboardInterrupt, StopTraining) as stop:
         if not run.history:
             run.record(run.problem.primal(weights), run.bound, weights)
