@@ -96,7 +96,9 @@ def test_every_parameter_of_the_estimator_is_an_option():
     given = estimator_parameters(LossOptions(), ShapeOptions(), SolverOptions(), OutputOptions())
     estimator = TopKClassifier(**given)
     # A command makes one fit: there is nothing to start warm from.
-    assert {*given, "C", "class_weight", "warm_start"} == set(estimator.get_params())
+    # Features are scaled when they are read.
+    elsewhere = {"C", "class_weight", "normalize", "warm_start"}
+    assert {*given, *elsewhere} == set(estimator.get_params())
     for name, default in TopKClassifier().get_params().items():
         if name not in ("random_state", "verbose"):
             assert getattr(estimator, name) == default
