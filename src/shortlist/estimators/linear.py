@@ -10,7 +10,7 @@ from sklearn.utils import check_consistent_length
 from sklearn.utils.extmath import row_norms
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
-from shortlist.estimators.callbacks import CallbackSupportMixin
+from shortlist.estimators.callbacks import CallbackSupportMixin, with_callbacks
 from shortlist.estimators.fitted import (
     all_or_nothing,
     common_meta,
@@ -158,6 +158,7 @@ class TopKClassifier(PathMixin, CallbackSupportMixin, ShortlistClassifier):
         return tags
 
     @all_or_nothing
+    @with_callbacks
     def fit(
         self,
         X: ArrayLike,
