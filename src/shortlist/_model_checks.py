@@ -177,10 +177,11 @@ def _check_fitted(meta: Meta, model: Any) -> tuple[int, int]:
     multilabel = meta.get("multilabel", False)
     classes = _check_classes(meta["classes"], multilabel)
     loss = _check_loss(model, multilabel, len(classes))
-    _require(
-        _is_integer(meta["n_iter"]) and meta["n_iter"] >= 0, "n_iter is not a number of epochs"
-    )
     _check_result(meta["result"], loss.convex)
+    least = 0 if meta["result"]["status"] == "imported" else 1
+    _require(
+        _is_integer(meta["n_iter"]) and meta["n_iter"] >= least, "n_iter is not a number of epochs"
+    )
     _require(not multilabel or model.class_weight is None, "class_weight is for one label each")
     return len(classes), _check_features(meta)
 
