@@ -17,7 +17,7 @@ from shortlist.estimators.fitted import (
     fit_model,
     restore_common,
 )
-from shortlist.estimators.multilabel import as_indicator, hit_rate, is_indicator
+from shortlist.estimators.multilabel import is_indicator
 from shortlist.estimators.normalization import normalized
 from shortlist.estimators.paths import PathMixin
 from shortlist.estimators.shortlists import ShortlistClassifier
@@ -33,6 +33,7 @@ from shortlist.estimators.training import (
 )
 from shortlist.losses import Loss
 from shortlist.metrics import topk_accuracy
+from shortlist.metrics._indicators import as_indicator, hit_rate
 from shortlist.metrics._inputs import columns_of_labels
 from shortlist.projections.rows import check_k
 from shortlist.solvers.duals import may_be_changed
@@ -193,7 +194,7 @@ class TopKClassifier(PathMixin, CallbackSupportMixin, ShortlistClassifier):
         """
         check_parameters(self)
         several = is_indicator(y)
-        X, y = check_input(self, X, y=y, ensure_min_samples=2, multi_output=several)
+        X, y = check_input(self, X, y=y, order="C", ensure_min_samples=2, multi_output=several)
         X = normalized(X, self.normalize)
         loss = loss_of(self, several)
         classes, codes, weights = encode_targets(X, y, loss, sample_weight, self.class_weight)

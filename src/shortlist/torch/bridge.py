@@ -73,6 +73,7 @@ def from_linear(
     import numpy as np
 
     from shortlist.estimators import TopKClassifier
+    from shortlist.estimators.training import widened
     from shortlist.solvers import Result
 
     if not isinstance(linear, nn.Linear):
@@ -89,8 +90,9 @@ def from_linear(
     if len(np.unique(labels)) != n_classes:
         raise ValueError("classes must not hold a label twice")
 
-    weight = _array(linear.weight)
-    bias = np.zeros(n_classes, weight.dtype) if linear.bias is None else _array(linear.bias)
+    weight = widened(linear.weight).copy()
+    bias = linear.bias
+    bias = np.zeros(n_classes, weight.dtype) if bias is None else widened(bias).copy()
     model = TopKClassifier(**{"fit_intercept": linear.bias is not None, **params})
     model.classes_ = labels
     model.coef_, model.intercept_ = weight, bias
@@ -99,10 +101,3 @@ def from_linear(
     # Nothing is known of how the layer was trained, and nothing certified.
     model.result_ = Result(math.nan, math.nan, 0.0, 0.0, status="imported", solver="torch")
     return model
-
-
-def _array(parameter: torch.Tensor) -> Any:
-    values = parameter.detach().cpu()
-    if values.dtype not in (torch.float32, torch.float64):
-        values = values.float()
-    return values.numpy().copy()
