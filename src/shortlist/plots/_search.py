@@ -60,7 +60,8 @@ class SearchDisplay:
         self.ax_, self.figure_ = axes_for(f"{type(self).__name__}.plot", ax)
         from matplotlib.ticker import PercentFormatter
 
-        self.lines_, self.marks_ = {}, {}
+        self.lines_: dict[int, Any] = {}
+        self.marks_: dict[int, Any] = {}
         for number, k in enumerate(self.chosen):
             self._draw(k, line_style(number))
         style_curves(self.ax_)
