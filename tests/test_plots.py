@@ -343,15 +343,16 @@ class TestCircle:
             )
 
 
-class TestSearchDisplay:
-    @pytest.fixture(scope="class")
-    def search(self):
-        X, y = load_iris(return_X_y=True)
-        families = ["entropy", {"loss": "smooth_hinge", "k": 2}]
-        return TopKClassifierCV(
-            losses=families, Cs=[0.01, 0.1, 1.0], ks=(1, 2), cv=3, max_extensions=0
-        ).fit(X, y)
+@pytest.fixture(scope="module")
+def search():
+    X, y = load_iris(return_X_y=True)
+    families = ["entropy", {"loss": "smooth_hinge", "k": 2}]
+    return TopKClassifierCV(
+        losses=families, Cs=[0.01, 0.1, 1.0], ks=(1, 2), cv=3, max_extensions=0
+    ).fit(X, y)
 
+
+class TestSearchDisplay:
     def test_curves_are_the_table_of_the_chosen_family(self, search):
         display = SearchDisplay.from_estimator(search)
         assert rendered_without_trouble(display)
@@ -363,7 +364,8 @@ class TestSearchDisplay:
             np.testing.assert_array_equal(display.lines_[k].get_ydata(), table[f"mean_top{k}"][own])
             assert display.marks_[k].get_xdata().tolist() == [search.C_[k]]
             assert f"top-{k} ({search.losses_[k]['loss']}" in display.lines_[k].get_label()
-        assert len(display.ax_.collections) == 2  # the spread over the folds
+        spread = [k for k in (1, 2) if table[f"std_top{k}"].any()]
+        assert len(display.ax_.collections) == len(spread) > 0
 
     def test_some_ks_into_given_axes(self, search):
         _, ax = plt.subplots()
