@@ -36,14 +36,15 @@ def read_data(
     *,
     n_features: int | None = None,
     labelled: bool = True,
+    on_disk: bool = False,
 ) -> LabeledData:
-    """Read DATA.
+    """Read DATA; ``on_disk`` leaves the features of a file where they are.
 
     ``part`` is taken where there are several and ``--split`` does not say. ``n_features`` is what
     the model expects; None takes the data as it is. With ``labelled=False`` the data may lack
     labels, and labels that it has are of no interest.
     """
-    parts = _named(name, reading) or _from_file(name, reading, n_features, labelled)
+    parts = _named(name, reading) or _from_file(name, reading, n_features, labelled, on_disk)
     data = _choose(parts, reading.split.value if reading.split else None, part, name)
     if labelled and data.y is None:
         raise DataError("has no labels", path=name)
@@ -85,7 +86,7 @@ def _named(name: str, reading: ReadingOptions) -> dict[str, LabeledData]:
 
 
 def _from_file(
-    name: str, reading: ReadingOptions, n_features: int | None, labelled: bool
+    name: str, reading: ReadingOptions, n_features: int | None, labelled: bool, on_disk: bool
 ) -> dict[str, LabeledData]:
     from shortlist import datasets
     from shortlist.datasets.read import data_format
@@ -98,7 +99,9 @@ def _from_file(
         message = f"no such file, nor a data set of this name (those are {known})"
         raise DataError(message, path=name)
     options = _reader_options(reading, kind, labelled)
-    return datasets.read_splits(name, format=kind, n_features=n_features, **options)
+    return datasets.read_splits(
+        name, format=kind, n_features=n_features, on_disk=on_disk, **options
+    )
 
 
 def _reader_options(reading: ReadingOptions, kind: str, labelled: bool) -> dict[str, Any]:

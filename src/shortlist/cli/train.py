@@ -11,6 +11,7 @@ from shortlist.cli.options import (
     CostOption,
     DataArgument,
     LossOptions,
+    MemoryOption,
     OutputOptions,
     ReadingOptions,
     ShapeOptions,
@@ -28,6 +29,7 @@ def train(
     cost: CostOption = 1.0,
     shape: ShapeOptions,
     solver: SolverOptions,
+    memory_limit: MemoryOption = None,
     folds: Annotated[
         int | None,
         Option(
@@ -78,6 +80,8 @@ def train(
     if folds is not None:
         if model is not None:
             raise ValueError("-v measures accuracy and makes no model: leave out -o, or -v")
+        if memory_limit is not None:
+            raise ValueError("--memory-limit is for training a model: leave it out, or -v")
         from shortlist.cli.cv import cross_validate_one
 
         cross_validate_one(data, cost, folds, loss, shape, solver, reading, output)
@@ -87,7 +91,9 @@ def train(
     from shortlist.cli.output import check_output
 
     check_output(model, inputs=(data, validation))
-    trained, summary = _fit(data, cost, validation, loss, shape, solver, reading, output)
+    trained, summary = _fit(
+        data, cost, validation, loss, shape, solver, memory_limit, reading, output
+    )
     import shortlist
     from shortlist.cli.output import print_json, print_line, say, size_of
 
@@ -112,6 +118,7 @@ def _fit(
     loss: LossOptions,
     shape: ShapeOptions,
     solver: SolverOptions,
+    memory_limit: str | None,
     reading: ReadingOptions,
     output: OutputOptions,
 ) -> tuple[Any, dict[str, Any]]:
@@ -120,7 +127,7 @@ def _fit(
     from shortlist.cli.output import say
 
     parameters = estimator_parameters(loss, shape, solver, output)
-    examples = read_data(name, reading, "train")
+    examples = read_data(name, reading, "train", on_disk=memory_limit is not None)
     X, y = examples
 
     from shortlist import TopKClassifier
@@ -128,7 +135,7 @@ def _fit(
     from shortlist.cli.models import Columns, check_trainable
 
     weights = class_weights(shape.class_weight, set(y.tolist()))
-    model = TopKClassifier(C=cost, class_weight=weights, **parameters)
+    model = TopKClassifier(C=cost, class_weight=weights, memory_limit=memory_limit, **parameters)
     check_trainable(model, y)
     columns = Columns.of_data(examples)
     held_out = columns.read_validation(validation, reading) if validation is not None else None

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shortlist.losses.base import Loss
-from shortlist.solvers.duals import Duals, zero_duals
+from shortlist.solvers.duals import Duals
 from shortlist.solvers.records.certificate import (
     Certificate,
     certificate,
@@ -60,9 +60,7 @@ class Problem:
         )
 
     def zero_duals(self) -> Duals:
-        # The weights of inner products are as large as dense duals: there is nothing to save.
-        sparse = self.loss.sparse_duals and self.storage.explicit
-        return zero_duals(self.storage.n, self.n_classes, self.storage.dtype, sparse)
+        return self.storage.zero_duals(self.n_classes, self.loss.sparse_duals)
 
     def certify(self, state: State, wanted: float = 0.0) -> Certificate:
         """The gap of the state's weights and duals, which belong together but for rounding.

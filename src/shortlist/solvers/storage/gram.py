@@ -11,13 +11,14 @@ from shortlist.solvers.duals import Duals, as_array, readable, writable
 from shortlist.solvers.kernels.gradient import certify_scores
 from shortlist.solvers.kernels.visit import visit_block
 from shortlist.solvers.storage.base import Costs, State, Sums, chunks
+from shortlist.solvers.storage.local import LocalDuals
 from shortlist.solvers.threads import Crew
 
 # Examples in a block: its rows of the matrix are multiplied with all weights.
 BLOCK = 64
 
 
-class GramStorage:
+class GramStorage(LocalDuals):
     """``block_of(indices)`` returns the rows K[indices, :]; ``diagonal`` is the diagonal of K.
 
     The weights are A = -C v, so that scores are K A.
