@@ -116,7 +116,7 @@ def test_a_memory_limit_keeps_the_features_on_disk(command, files, tmp_path):
     ended = command("train", str(shards), "-o", files / "model", "--memory-limit", "8GB")
     assert ended.code == 0
     assert "memory limit 8GB: rows and duals in memory" in ended.err
-    whole = fitted(files.X, files.y, random_state=0)
+    whole = TopKClassifier(random_state=0).fit(files.X, files.y)
     np.testing.assert_array_equal(shortlist.load(files / "model").coef_, whole.coef_)
     refused = command("train", str(shards), "-v", "3", "--memory-limit", "8GB")
     assert refused.code == 2

@@ -168,12 +168,12 @@ def test_the_limit_decides(row, limit, expected):
 
 
 def test_too_small_a_limit_names_the_least():
-    with pytest.raises(MemoryError, match="at least 0.8 GiB"):
+    with pytest.raises(MemoryError, match=r"at least 0\.8 GiB"):
         place((1000, 768, 1000), 4, 10**7, LOSSES[0].loss(), GIB // 2, GIB // 4)
 
 
 def test_one_piece_is_the_storage_itself():
-    X, y = make_data()
+    X, _ = make_data()
     storage = PiecedStorage(rows_on_disk(X), BIAS, 100)
     np.testing.assert_array_equal(storage.kappa, DenseStorage(X, BIAS).kappa)
     assert storage.n_pieces == 1
