@@ -106,7 +106,7 @@ class GeneratedStorage(LocalDuals):
     def class_sums(self, costs: Costs, m: int) -> NDArray:
         raise NotImplementedError
 
-    def sample(self, step: int) -> NDArray:
+    def sample(self, step: int, first: int = 0) -> NDArray:
         raise NotImplementedError
 
 

@@ -1,8 +1,8 @@
 """Examples that do not lie in this process's memory, and the limit on what may.
 
 ``X`` may be rows on disk (:mod:`shortlist.datasets.on_disk`), a memory map under a
-``memory_limit``, or any object with ``shape``, ``dtype`` and ``open_storage(bias)``, such as the
-rows that the workers of a cluster hold. All take the same way through a fit from there on.
+``memory_limit``, or any object that is :class:`HeldElsewhere`, such as the rows that the workers of
+a cluster hold. All take the same way through a fit from there on.
 """
 
 import sys
@@ -30,7 +30,7 @@ class HeldElsewhere(Protocol):
     shape: tuple[int, int]
     dtype: np.dtype
 
-    def open_storage(self, bias: float) -> Storage: ...
+    def open_storage(self, bias: float, n_classes: int, loss: Loss) -> Storage: ...
 
 
 class _RowsInMemory:
@@ -127,7 +127,7 @@ def open_examples(
 ) -> tuple[Storage, str | None]:
     """The storage of checked input, and how a limit on memory is kept, if there is one."""
     if isinstance(X, HeldElsewhere):
-        return X.open_storage(bias), None
+        return X.open_storage(bias, n_classes, loss), None
     limit = check_memory_limit(estimator.memory_limit)
     told = None
     if limit is not None:

@@ -17,7 +17,13 @@ from shortlist.solvers.records.certificate import (
     rounding_in_sums,
     rounding_in_weights,
 )
-from shortlist.solvers.storage.base import Costs, State, Storage, squared_norm
+from shortlist.solvers.storage.base import (
+    Costs,
+    OutdatedWeightsError,
+    State,
+    Storage,
+    squared_norm,
+)
 from shortlist.solvers.threads import Crew
 
 # Of the gap asked for, the part that bounds on rounding may take before double is used.
@@ -75,7 +81,11 @@ class Problem:
         if drift > 0.5 * most or not storage.explicit:
             self.rebuild(state)
             drift = rounding_in_weights(state.rounding, storage.dtype)
-        found = self._certificate(state, drift, double=False)
+        try:
+            found = self._certificate(state, drift, double=False)
+        except OutdatedWeightsError:
+            self.rebuild(state)
+            return self.certify(state, wanted)
         if single and found.rounding > most:
             if wanted > 0 and found.primal - found.dual - found.rounding > wanted:
                 return found  # not there yet, with or without rounding

@@ -55,6 +55,13 @@ class Sums(NamedTuple):
     sizes: float
 
 
+class OutdatedWeightsError(Exception):
+    """Duals were lost where they were kept, and replaced: the weights must be made anew from them.
+
+    A storage whose duals live elsewhere raises it when weights and duals are to be compared.
+    """
+
+
 class Storage(Protocol):
     """Examples with labels' costs left aside."""
 
@@ -97,7 +104,7 @@ class Storage(Protocol):
     def spread_duals(self, by_class: NDArray, costs: Costs, duals: Duals) -> None: ...
     def sum_conjugates(self, loss: Loss, duals: Duals, costs: Costs, factor: float) -> float: ...
     def class_sums(self, costs: Costs, m: int) -> NDArray: ...
-    def sample(self, step: int) -> NDArray: ...
+    def sample(self, step: int, first: int = 0) -> NDArray: ...
 
 
 def chunks(n: int, row_bytes: int) -> Iterator[slice]:

@@ -141,5 +141,5 @@ class GramStorage(LocalDuals):
     def class_sums(self, costs: Costs, m: int) -> NDArray:
         raise NotImplementedError("sums over classes need explicit features")
 
-    def sample(self, step: int) -> NDArray:
+    def sample(self, step: int, first: int = 0) -> NDArray:
         raise NotImplementedError("samples need explicit features")

@@ -176,8 +176,8 @@ class PiecedStorage(ExplicitWeights, LocalDuals):
             total += piece.class_sums(self._costs(costs, part), m)
         return total
 
-    def sample(self, step: int) -> NDArray:
-        found = [piece.sample(step, -part.start % step) for part, piece in self._pieces()]
+    def sample(self, step: int, first: int = 0) -> NDArray:
+        found = [piece.sample(step, (first - part.start) % step) for part, piece in self._pieces()]
         return np.concatenate(found)
 
     # --- duals -----------------------------------------------------------------------------------
