@@ -16,6 +16,8 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from .datasets.reading import Reading
+
 Arrays = Mapping[str, Any]
 Meta = Mapping[str, Any]
 
@@ -30,6 +32,24 @@ def check_state(estimator: str, arrays: Arrays, meta: Meta) -> None:
     """Raise unless the state of an estimator, known by its name, is one that ``fit`` leaves."""
     if estimator in _CHECKS:
         _CHECKS[estimator](arrays, meta)
+
+
+def check_data(model: Any, data: Meta) -> None:
+    """Raise unless what a file says of the training data can be true of the model's.
+
+    ``data`` may hold anything; only its "reading" is known here.
+    """
+    if "reading" not in data:
+        return
+    _require(isinstance(data["reading"], dict), "the data's reading is not a mapping")
+    reading = Reading.from_dict(data["reading"])
+    n_features = getattr(model, "n_features_in_", None)
+    _require(n_features in (None, reading.n_features), "the data had another number of features")
+    labels = [label for label, _ in reading.class_names or ()]
+    _require(len(set(labels)) == len(labels), "a class has two names")
+    if reading.classes is not None and hasattr(model, "classes_"):
+        same_number = len(set(reading.classes)) == len(reading.classes) == len(model.classes_)
+        _require(same_number, "the data had another number of labels")
 
 
 # --- what all estimators share -------------------------------------------------------------------
@@ -138,6 +158,10 @@ def _check_result(result: Any, convex: bool) -> None:
 
     _require(isinstance(result, dict), "the training's record is not a dictionary")
     record = Result.from_dict(result)
+    if record.status == "imported":  # made from a torch layer: nothing is known of its training
+        _require(math.isnan(record.primal) and math.isnan(record.dual), "it was never trained")
+        _require(not record.history and record.epochs == 0, "it was never trained")
+        return
     _require(record.status in _STATUSES, f"the training's status is {record.status!r}")
     _require(isinstance(record.solver, str), "the solver's name is not text")
     moments: list[Any] = [record, *record.history]

@@ -74,15 +74,17 @@ class Worker:
             os.getpid(),
         )
 
-    def open(self, bias: float, dtype: np.dtype, m: int, loss: Loss) -> tuple[NDArray, bool]:
+    def open(
+        self, bias: float, dtype: np.dtype, m: int, loss: Loss, normalize: str | None
+    ) -> tuple[NDArray, bool]:
         """Make the storage; returns |x_i|^2 and whether duals are kept."""
-        from shortlist.estimators.elsewhere import open_limited, store_examples
+        from shortlist.estimators.elsewhere import normalized_rows, open_limited, store_examples
 
-        storage = None
+        x, storage = normalized_rows(self.x, normalize), None
         if self.limit is not None:
-            storage, _ = open_limited(self.x, m, loss, bias, self.limit)
+            storage, _ = open_limited(x, m, loss, bias, self.limit)
         if storage is None:
-            storage = store_examples(self.x[:].astype(dtype, copy=False), bias)
+            storage = store_examples(x[:].astype(dtype, copy=False), bias)
         self.storage = storage
         return storage.kappa, storage.keeps_duals
 
@@ -99,22 +101,27 @@ class Worker:
         self.state = State(weights, self.storage.zero_duals(m, sparse), starts)
 
     def epoch(
-        self, loss: Loss, weights: NDArray, sigma: float, seed: int, every: int
+        self, loss: Loss, weights: NDArray, sigma: float, part: tuple[int, int, int], every: int
     ) -> tuple[Visited, NDArray]:
-        """Visit the examples; returns a report and the change of W."""
+        """Visit part of the examples; returns a report and the change of W.
+
+        ``part`` is a seed, the number of the round and how many there are in the epoch.
+        """
         from shortlist.solvers.storage import Costs
         from shortlist.solvers.storage.base import active_examples, squared_norm
         from shortlist.solvers.storage.support import polish_support
 
+        seed, number, n_rounds = part
         random = np.random.default_rng(seed)
-        order = random.permutation(active_examples(self.costs))
+        order = np.array_split(random.permutation(active_examples(self.costs)), n_rounds)[number]
         state, bold = self.state, Costs(self.costs.y, sigma * self.costs.cost)
         state.weights, state.rounding = np.array(weights), 0.0
         gap = 0.0
         if order.size:
             with self._crew(weights.shape[1]) as crew:
                 gap = sum(self.storage.epoch(loss, order, state, bold, every, crew))
-            if loss.sparse_duals and np.isfinite(self.storage.support_price):
+            on_support = loss.sparse_duals and np.isfinite(self.storage.support_price)
+            if on_support and number == n_rounds - 1:
                 polish_support(self.storage, loss, state, bold, random)
         change = (state.weights - weights) / weights.dtype.type(sigma)
         report = Visited(gap / sigma, state.rounding / sigma**2, squared_norm(change))

@@ -17,6 +17,7 @@ from sklearn.utils.validation import check_array, column_or_1d
 
 from shortlist._memory import parse_bytes, resident_bytes
 from shortlist.datasets.on_disk import RowsOnDisk, rows_on_disk
+from shortlist.estimators.normalization import normalized
 from shortlist.losses import Loss
 from shortlist.solvers.memory import check_memory
 from shortlist.solvers.placing import Placing, describe, place
@@ -30,7 +31,28 @@ class HeldElsewhere(Protocol):
     shape: tuple[int, int]
     dtype: np.dtype
 
-    def open_storage(self, bias: float, n_classes: int, loss: Loss) -> Storage: ...
+    def open_storage(
+        self, bias: float, n_classes: int, loss: Loss, normalize: str | None
+    ) -> Storage: ...
+
+
+class _NormalizedRows(RowsOnDisk):
+    """Rows that are scaled as they are read."""
+
+    def __init__(self, rows: RowsOnDisk, normalize: str) -> None:
+        self.rows, self.normalize = rows, normalize
+        self.shape, self.dtype = rows.shape, rows.dtype
+        self.is_sparse, self.mean_nonzeros = rows.is_sparse, rows.mean_nonzeros
+
+    def read(self, begin: int, end: int) -> Any:
+        return normalized(self.rows.read(begin, end), self.normalize)
+
+
+def normalized_rows(X: Any, normalize: str | None) -> Any:
+    """``normalized``, for rows in memory and on disk."""
+    if isinstance(X, RowsOnDisk) and normalize is not None:
+        return _NormalizedRows(X, normalize)
+    return X if isinstance(X, RowsOnDisk) else normalized(X, normalize)
 
 
 class _RowsInMemory:
@@ -84,7 +106,7 @@ def check_elsewhere(estimator: Any, X: Any, y: Any, several: bool) -> tuple[Any,
     estimator.n_features_in_ = X.shape[1]
     if hasattr(estimator, "feature_names_in_"):
         del estimator.feature_names_in_
-    return X, y
+    return normalized_rows(X, estimator.normalize) if isinstance(X, RowsOnDisk) else X, y
 
 
 def store_examples(X: Any, bias: float) -> Storage:
@@ -127,7 +149,7 @@ def open_examples(
 ) -> tuple[Storage, str | None]:
     """The storage of checked input, and how a limit on memory is kept, if there is one."""
     if isinstance(X, HeldElsewhere):
-        return X.open_storage(bias, n_classes, loss), None
+        return X.open_storage(bias, n_classes, loss, estimator.normalize), None
     limit = check_memory_limit(estimator.memory_limit)
     told = None
     if limit is not None:
