@@ -42,6 +42,12 @@ def test_same_model_as_in_memory(mapped, monkeypatch, duals):
     assert model.memory_plan_.startswith("rows in 6 pieces")
 
 
+def two_files(folder, X):
+    for name, rows in (("a.npy", X[:15]), ("b.npy", X[15:])):
+        np.save(folder / name, rows)
+        yield folder / name
+
+
 def test_rows_on_disk(tmp_path, monkeypatch):
     X, y = make_data()
     np.savez(tmp_path / "data.npz", X=X.astype(np.float64), y=y)
@@ -51,6 +57,10 @@ def test_rows_on_disk(tmp_path, monkeypatch):
     assert "6 pieces" in limited.memory_plan_
     # Without a limit they are simply read.
     assert TopKClassifier(random_state=0).fit(X_there, y_there).score(X, y) > 0.5
+    shards = [np.load(path, mmap_mode="r") for path in two_files(tmp_path, X)]
+    sharded = TopKClassifier(memory_limit=10**9, random_state=0, normalize="l2").fit(shards, y)
+    whole = TopKClassifier(random_state=0, normalize="l2").fit(X, y)
+    assert sharded.result_.primal == pytest.approx(whole.result_.primal, rel=1e-3)
     path = TopKClassifier(memory_limit=10**9, random_state=0).fit_path(X_there, y_there, [0.1, 1])
     assert [model.result_.status for model in path] == ["converged", "converged"]
 

@@ -1,6 +1,6 @@
 """Examples that do not lie in this process's memory, and the limit on what may.
 
-``X`` may be rows on disk (:mod:`shortlist.datasets.on_disk`), a memory map under a
+``X`` may be rows on disk (:mod:`shortlist.datasets.on_disk`), memory maps under a
 ``memory_limit``, or any object that is :class:`HeldElsewhere`, such as the rows that the workers of
 a cluster hold. All take the same way through a fit from there on.
 """
@@ -16,7 +16,7 @@ from sklearn.utils import check_consistent_length
 from sklearn.utils.validation import check_array, column_or_1d
 
 from shortlist._memory import parse_bytes, resident_bytes
-from shortlist.datasets.on_disk import RowsOnDisk, rows_on_disk
+from shortlist.datasets.on_disk import JoinedRows, RowsOnDisk, rows_on_disk
 from shortlist.estimators.normalization import normalized
 from shortlist.losses import Loss
 from shortlist.solvers.memory import check_memory
@@ -87,13 +87,20 @@ def stays_elsewhere(X: Any, memory_limit: Any) -> Any:
     limited = check_memory_limit(memory_limit) is not None
     if isinstance(X, HeldElsewhere):
         return X
-    if limited and (isinstance(X, RowsOnDisk) or _mapped_features(X)):
+    if not limited:
+        return None
+    if _on_disk(X):
         return rows_on_disk(X)
+    # One matrix in several shards.
+    shards = isinstance(X, list | tuple) and len({shard.shape[1] for shard in X if _on_disk(shard)})
+    if shards == 1 and all(_on_disk(shard) for shard in X):
+        return JoinedRows([rows_on_disk(shard) for shard in X])
     return None
 
 
-def _mapped_features(X: Any) -> bool:
-    return isinstance(X, np.memmap) and X.ndim == 2 and X.dtype.kind == "f" and X.size > 0
+def _on_disk(X: Any) -> bool:
+    mapped = isinstance(X, np.memmap) and X.ndim == 2 and X.dtype.kind == "f" and X.size > 0
+    return isinstance(X, RowsOnDisk) or mapped
 
 
 def check_elsewhere(estimator: Any, X: Any, y: Any, several: bool) -> tuple[Any, NDArray]:
