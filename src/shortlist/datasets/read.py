@@ -11,6 +11,7 @@ from ..errors import DataError
 from .containers import SPLIT_NAMES, LabeledData
 from .files import STDIN, check_readable, format_suffix
 from .reading import Reading
+from .scaling import Scaling
 
 _FORMAT_OF_SUFFIX = {
     ".npy": "npy",
@@ -59,6 +60,7 @@ def read_splits(
     format: str | None = None,
     names: PathLike | Sequence[str] | Mapping[Any, str] | None = None,
     like: Reading | Mapping[str, Any] | None = None,
+    scale: str | None = None,
     on_disk: bool = False,
     **options: Any,
 ) -> dict[str, LabeledData]:
@@ -75,14 +77,42 @@ def read_splits(
     kind = format or data_format(first)
     if kind not in FORMATS:
         raise ValueError(f"format must be one of {', '.join(FORMATS)}, got {format!r}")
+    if on_disk and (scale is not None or (like is not None and like.scaling is not None)):
+        raise ValueError("features that stay on disk cannot be scaled; scale them beforehand")
     read = _read_to_disk if on_disk else _read_file
     if shards is None:
         parts = read(first, kind, options)
     else:
         parts = _read_all(shards, path, kind, options, read)
+    parts = scaled_parts(parts, scale, like)
     if names is None and like is not None and like.class_names is not None:
         return _named(parts, like.class_names)
     return parts if names is None else _with_names(parts, names)
+
+
+def scaled_parts(
+    parts: dict[str, LabeledData], scale: str | None, like: Reading | None
+) -> dict[str, LabeledData]:
+    """Return the parts scaled as those of ``like`` were, else as ``scale`` says.
+
+    The numbers then come from the training part, or from all.
+    """
+    if like is not None:
+        scaling = like.scaling
+    elif scale is not None:
+        scaling = Scaling.of(parts.get("train", next(iter(parts.values()))).X, scale)
+    else:
+        scaling = None
+    if scaling is None:
+        return parts
+    return {
+        split: replace(
+            part,
+            X=scaling.apply(part.X),
+            reading=part.reading and replace(part.reading, scaling=scaling),
+        )
+        for split, part in parts.items()
+    }
 
 
 def _read_file(path: str, kind: str, options: dict[str, Any]) -> dict[str, LabeledData]:
@@ -167,6 +197,7 @@ def read_dataset(
     split: str | None = None,
     names: PathLike | Sequence[str] | Mapping[Any, str] | None = None,
     like: Reading | Mapping[str, Any] | None = None,
+    scale: str | None = None,
     on_disk: bool = False,
     **options: Any,
 ) -> LabeledData:
@@ -189,7 +220,11 @@ def read_dataset(
         How a file that goes with this one was read: its ``reading``, or what ``reading.to_dict()``
         gave. This file is read the same way: the same index base, the same columns by name and in
         the same order, the same treatment of missing values. Other columns are passed over;
-        missing ones are an error that names them. Labels may be absent.
+        missing ones are an error that names them. Labels may be absent. Features are scaled as
+        that file's were, whatever ``scale`` says.
+    scale : "standard", "minmax", "l2" or None
+        Scale the features, by numbers from this file (of several parts, from "train"). They are
+        kept in ``reading``, for other files. See :class:`~shortlist.datasets.Scaling`.
     on_disk : bool, default=False
         Leave the features where they are, for data larger than memory: ``X`` is then for
         ``TopKClassifier(memory_limit=...).fit``, and slices of its rows are read as asked for.
@@ -211,7 +246,9 @@ def read_dataset(
     """
     if split is not None and split not in SPLIT_NAMES:
         raise ValueError(f"split must be one of {', '.join(SPLIT_NAMES)}, got {split!r}")
-    parts = read_splits(path, format=format, names=names, like=like, on_disk=on_disk, **options)
+    parts = read_splits(
+        path, format=format, names=names, like=like, scale=scale, on_disk=on_disk, **options
+    )
     source = next(iter(parts.values())).source
     if split is None:
         if len(parts) > 1:
