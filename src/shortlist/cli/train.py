@@ -11,6 +11,7 @@ from shortlist.cli.options import (
     CostOption,
     DataArgument,
     LossOptions,
+    MemoryOption,
     OutputOptions,
     ShapeOptions,
     SolverOptions,
@@ -28,6 +29,7 @@ def train(
     cost: CostOption = 1.0,
     shape: ShapeOptions,
     solver: SolverOptions,
+    memory_limit: MemoryOption = None,
     folds: Annotated[
         int | None,
         Option(
@@ -79,6 +81,8 @@ def train(
     if folds is not None:
         if model is not None:
             raise ValueError("-v measures accuracy and makes no model: leave out -o, or -v")
+        if memory_limit is not None:
+            raise ValueError("--memory-limit is for training a model: leave it out, or -v")
         from shortlist.cli.cv import cross_validate_one
 
         cross_validate_one(data, cost, folds, loss, shape, solver, reading, output)
@@ -91,7 +95,9 @@ def train(
     to_stdout = is_standard_output(model)
     if to_stdout and output.as_json:
         raise ValueError("--json and -o - would both write to standard output")
-    trained, summary, kept = _fit(data, cost, validation, loss, shape, solver, reading, output)
+    trained, summary, kept = _fit(
+        data, cost, validation, loss, shape, solver, memory_limit, reading, output
+    )
     import shortlist
     from shortlist.cli.output import print_json, print_line, saved_line, say
 
@@ -116,6 +122,7 @@ def _fit(
     loss: LossOptions,
     shape: ShapeOptions,
     solver: SolverOptions,
+    memory_limit: str | None,
     reading: ReadingOptions,
     output: OutputOptions,
 ) -> tuple[Any, dict[str, Any], dict[str, Any]]:
@@ -124,7 +131,7 @@ def _fit(
     from shortlist.cli.output import say_data
 
     parameters = estimator_parameters(loss, shape, solver, output)
-    examples = read_data(name, reading, "train")
+    examples = read_data(name, reading, "train", on_disk=memory_limit is not None)
     X, y = examples
 
     from shortlist import TopKClassifier
@@ -137,7 +144,7 @@ def _fit(
     )
 
     weights = class_weights(shape.class_weight, labels_in(examples))
-    model = TopKClassifier(C=cost, class_weight=weights, **parameters)
+    model = TopKClassifier(C=cost, class_weight=weights, memory_limit=memory_limit, **parameters)
     check_trainable(model, y)
     like = how_read(examples)
     held_out = read_validation(like, validation, reading) if validation is not None else None
