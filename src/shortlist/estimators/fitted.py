@@ -1,13 +1,13 @@
 """What the classifiers share: fits that succeed whole or not at all, and what they leave."""
 
 from collections.abc import Callable
-from functools import wraps
+from functools import partial, wraps
 from typing import Any, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from shortlist.estimators.callbacks import train_with_callbacks
+from shortlist.estimators.callbacks import told_to_scikit_learn
 from shortlist.estimators.convergence import warn_unless_converged
 from shortlist.estimators.progress import with_progress
 from shortlist.estimators.training import seed_of
@@ -72,25 +72,23 @@ def train_model(
     ``data`` is what scikit-learn's callbacks are told of the user's data.
     """
     title = f"{model.loss} k={model.k} C={model.C:g}"
+    attributes = partial(model._attributes, examples=examples)
     state, weights = start
-
-    def run(told: Callback | None) -> Solution:
-        with with_progress(model.verbose, title, told) as shown:
-            return train(
-                problem,
-                tol=float(model.tol),
-                max_epochs=float(model.max_epochs),
-                seed=seed_of(model.random_state),
-                state=state,
-                weights=weights,
-                callback=shown,
-                accuracy=accuracy,
-            )
-
-    solution = train_with_callbacks(
-        model, run, callback, lambda weights: model._attributes(weights, examples), **data
-    )
-    adopt(model, model._attributes(solution.weights, examples), solution.result)
+    with (
+        told_to_scikit_learn(model, callback, attributes, **data) as told,
+        with_progress(model.verbose, title, told) as shown,
+    ):
+        solution = train(
+            problem,
+            tol=float(model.tol),
+            max_epochs=float(model.max_epochs),
+            seed=seed_of(model.random_state),
+            state=state,
+            weights=weights,
+            callback=shown,
+            accuracy=accuracy,
+        )
+        adopt(model, attributes(solution.weights), solution.result)
     warn_unless_converged(solution.result, model.C, model.tol)
     return solution
 

@@ -106,7 +106,7 @@ def go_on(
     solution = last.solution
     weights = problem.storage.zero_weights(len(classes))
     weights[:, columns] = solution.weights[:, there]
-    if problem.free_intercept:
+    if not problem.keeps_duals:
         return None, weights
     new_classes = len(columns) < len(classes)
     if new_classes and problem.loss.dual_loss.smooth:

@@ -1,13 +1,11 @@
 """Training from start to finish: SDCA while it is the faster, then a finish that suits the loss."""
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from shortlist.solvers.duals import store
 from shortlist.solvers.problem import Problem
 from shortlist.solvers.records.result import Result
 from shortlist.solvers.records.run import Callback, Run, StopTraining
@@ -30,7 +28,7 @@ EVALUATIONS_HINGE = 60.0
 LONGEST_MEAN_STEP = 3.0
 # A loss that is not convex needs no better start than this.
 START_TOL = 1e-8
-# A descent that ended at the digits of the objective goes on while this share of the gap is lost.
+# Without duals, descents go on while each leaves less than this share of the gap.
 STILL_SHRINKING = 0.5
 # Below this tolerance the last digits are better left to coordinate steps.
 LAST_DIGITS = 1e-4
@@ -68,16 +66,12 @@ def train(
     shared = problem.storage.shared_work(problem.n_classes)
     with crew_for(shared) as crew:
         problem = replace(problem, crew=crew)
-        way = _convex_way(problem) if problem.loss.convex else _train_nonconvex
+        way = _train_convex if problem.loss.convex else _train_nonconvex
         options = (tol, max_epochs, random, state, weights, callback, accuracy)
         if shared == 0.0:
             return way(problem, *options)
         with one_blas_thread():
             return way(problem, *options)
-
-
-def _convex_way(problem: Problem) -> Callable[..., Solution]:
-    return _train_free_intercept if problem.free_intercept else _train_convex
 
 
 def _train_convex(
@@ -105,9 +99,9 @@ def _solve(run: Run, random: np.random.Generator, warm: bool, weights: NDArray |
     """Minimise; leaves the best in the run and duals to go on from in its state."""
     if warm and run.certify().within(run.tol):
         return "converged"
-    smooth = run.problem.loss.smooth
+    smooth, keeps_duals = run.problem.loss.smooth, run.problem.keeps_duals
     status = "slow"
-    if weights is None and _descend_at_once(run.problem, run.tol):
+    if weights is None and (not keeps_duals or _descend_at_once(run.problem, run.tol)):
         weights = run.state.weights
     if weights is None:
         status = ascend(run, random, _patience(run.problem, run.tol))
@@ -118,13 +112,28 @@ def _solve(run: Run, random: np.random.Generator, warm: bool, weights: NDArray |
     assert weights is not None
     if smooth:
         status, for_dual = descend(run, weights)
+        if not keeps_duals:
+            return _descend_further(run, status)
         if for_dual is not None:
             run.problem.fill_duals(for_dual, run.state)
     else:
         status = descend_smoothed(run, weights)
-    if status == "stalled":
+    if status == "stalled" and keeps_duals:
         # The line search is at the end of its digits; coordinate steps have more.
         status = ascend(run, random)
+    return status
+
+
+def _descend_further(run: Run, status: str) -> str:
+    """Where the objective has settled, bring down the gradient, and so the gap, without duals.
+
+    Every descent begins with new directions.
+    """
+    gap = np.inf
+    while status == "stalled" and run.history[-1].gap < STILL_SHRINKING * gap:
+        gap = run.history[-1].gap
+        assert run.weights is not None
+        status, _ = descend(run, run.weights)
     return status
 
 
@@ -163,9 +172,9 @@ def first_state(problem: Problem) -> State:
     if not values[best] > 0.0:
         return state
     t = trials[best]
-    dtype = problem.storage.dtype
-    store(state.duals, slice(0, problem.storage.n), costs.y, (t * gradients).astype(dtype)[costs.y])
-    state.weights = np.ascontiguousarray(t * direction, dtype)
+    if problem.keeps_duals:
+        problem.storage.spread_duals(t * gradients, costs, state.duals)
+    state.weights = np.ascontiguousarray(t * direction, problem.storage.dtype)
     state.rounding = 4.0 * (
         float(np.vdot(state.weights, state.weights))
         + float(np.sum(problem.storage.kappa * costs.cost**2))
@@ -199,6 +208,10 @@ def _patience(problem: Problem, tol: float) -> float:
 def _recover(run: Run) -> None:
     """Make weights, duals and the record agree again after a cut anywhere."""
     run.callback = None
+    if not run.problem.keeps_duals:
+        if run.weights is None:
+            run.record(run.problem.primal(run.state.weights), 0.0, run.state.weights)
+        return
     # The duals are feasible at all times; the weights may be behind them by a visit or two.
     run.problem.rebuild(run.state)
     if not run.history or run.history[-1].epoch < run.epochs:
@@ -222,8 +235,7 @@ def _train_nonconvex(
     """Start from the solution of a convex relative, then descend: only mildly nonconvex."""
     convex = replace(problem, loss=problem.loss.dual_loss)
     enough = max(tol, START_TOL)
-    way = _convex_way(convex)
-    start = way(convex, enough, max_epochs, random, state, weights, callback, None)
+    start = _train_convex(convex, enough, max_epochs, random, state, weights, callback, None)
     run = Run(problem, start.state, tol, max_epochs, callback, accuracy)
     run.solver = f"{start.result.solver} ({convex.loss.name}), l-bfgs"
     run.epochs = start.result.epochs
@@ -232,40 +244,11 @@ def _train_nonconvex(
         status = start.result.status
         run.record(problem.primal(start.weights), np.nan, start.weights)
     else:
-        status = _descend_only(run, start.weights)
+        try:
+            status, _ = descend(run, start.weights)
+        except (KeyboardInterrupt, StopTraining) as stop:
+            status = _status_of(stop)
+            if not run.history:
+                run.record(problem.primal(start.weights), np.nan, start.weights)
     assert run.weights is not None
     return Solution(run.weights, start.state, run.result(status))
-
-
-def _train_free_intercept(
-    problem: Problem,
-    tol: float,
-    max_epochs: float,
-    random: np.random.Generator,
-    state: State | None,
-    weights: NDArray | None,
-    callback: Callback | None,
-    accuracy: Callable[[NDArray], float] | None,
-) -> Solution:
-    """Descend from the start: coordinate steps would leave the duals' constraint."""
-    run = Run(problem, problem.zero_state(), tol, max_epochs, callback, accuracy, "l-bfgs")
-    status = _descend_only(run, run.state.weights if weights is None else weights)
-    assert run.weights is not None
-    return Solution(run.weights, run.state, run.result(status))
-
-
-def _descend_only(run: Run, weights: NDArray) -> str:
-    """A descent without duals to fall back on; the run has a record whatever ends it."""
-    try:
-        status, _ = descend(run, weights)
-        gap = math.inf
-        # The objective has settled, the gradient not yet: new directions bring it down further.
-        while status == "stalled" and run.history[-1].gap < STILL_SHRINKING * gap:
-            gap = run.history[-1].gap
-            assert run.weights is not None
-            status, _ = descend(run, run.weights)
-        return status
-    except (KeyboardInterrupt, StopTraining) as stop:
-        if not run.history:
-            run.record(run.problem.primal(weights), run.bound, weights)
-        return _status_of(stop)
