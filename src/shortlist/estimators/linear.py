@@ -202,6 +202,7 @@ class TopKClassifier(PathMixin, CallbackSupportMixin, ShortlistClassifier):
         return self
 
     @all_or_nothing
+    @with_callbacks
     def update(
         self,
         X_new: ArrayLike | None = None,
