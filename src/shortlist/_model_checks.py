@@ -138,6 +138,10 @@ def _check_result(result: Any, convex: bool) -> None:
 
     _require(isinstance(result, dict), "the training's record is not a dictionary")
     record = Result.from_dict(result)
+    if record.status == "imported":  # made from a torch layer: nothing is known of its training
+        _require(math.isnan(record.primal) and math.isnan(record.dual), "it was never trained")
+        _require(not record.history and record.epochs == 0, "it was never trained")
+        return
     _require(record.status in _STATUSES, f"the training's status is {record.status!r}")
     _require(isinstance(record.solver, str), "the solver's name is not text")
     moments: list[Any] = [record, *record.history]
