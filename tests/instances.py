@@ -56,8 +56,9 @@ class Instance:
         return "entropy" in self.name or self.name == "ova_logistic"
 
     @property
-    def in_torch(self) -> bool:
-        return self.variant != "printed" and self.margins is None and self.rank_weights is None
+    def beyond(self) -> bool:
+        """Whether it goes beyond the paper's alpha and beta: these have no torch module."""
+        return self.variant == "printed" or bool(self.margins) or bool(self.rank_weights)
 
     @property
     def parameters(self) -> dict[str, Any]:

@@ -28,7 +28,7 @@ def module(instance: Instance) -> torch.nn.Module:
     return make[instance.name]()
 
 
-@pytest.mark.parametrize("instance", [row for row in INSTANCES if row.in_torch], ids=by_id)
+@pytest.mark.parametrize("instance", [row for row in INSTANCES if not row.beyond], ids=by_id)
 def test_values_and_gradients_agree(instance):
     loss, torch_loss = instance.loss(), module(instance)
     for seed, (scale, margin) in enumerate([(0.01, 0.0), (1.0, 0.0), (1.0, 3.0), (20.0, 0.0)]):

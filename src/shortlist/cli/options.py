@@ -29,6 +29,7 @@ class LossName(StrEnum):
 class Variant(StrEnum):
     alpha = "alpha"
     beta = "beta"
+    printed = "printed"
 
 
 class Precision(StrEnum):
@@ -136,9 +137,10 @@ class ShapeOptions:
     variant: Annotated[
         Variant,
         Option(
-            metavar="alpha|beta",
+            metavar="alpha|beta|printed",
             rich_help_panel=MODEL,
-            help="Which of the paper's two top-k simplices; the same at k=1.",
+            help="Which of the paper's two top-k simplices; the same at k=1. printed, for the "
+            "hinges, is alpha by the paper's formula.",
         ),
     ] = Variant.alpha
     smoothing: Annotated[

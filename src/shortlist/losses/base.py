@@ -61,6 +61,7 @@ class Loss:
     - ``smoother``: makes, for gamma > 0, a smooth loss that tends to this one as gamma does to 0
       and whose duals are feasible for this one; None: there is none.
     - ``labels_alike``: exchanging two labels and their scores changes nothing.
+    - ``with_margins``: makes the same loss with these margins; None: it has no margins to choose.
     - ``start_from``: makes the convex loss whose solution a loss that is not convex starts from.
     """
 
@@ -80,6 +81,7 @@ class Loss:
     rank_weights: NDArray | None = field(default=None, compare=False)
     probabilities: Callable[[NDArray], NDArray] | None = field(default=None, compare=False)
     smoother: Callable[[float], "Loss"] | None = field(default=None, compare=False)
+    with_margins: Callable[[ArrayLike], "Loss"] | None = field(default=None, compare=False)
     start_from: Callable[[], "Loss"] | None = field(default=None, compare=False)
 
     @property

@@ -55,11 +55,12 @@ def kernels_of(family: type) -> Kernels:
     return _FAMILIES[family]
 
 
-def same_parameters(one: Any, other: object) -> bool:
+def same_parameters(one: Any, other: Any) -> bool:
     """Equality of NamedTuples some of whose parameters are arrays."""
-    if type(one) is not type(other):
-        return False
-    return all(map(np.array_equal, one, other))  # type: ignore[call-overload]
+    return type(one) is type(other) and all(
+        np.array_equal(mine, its) if isinstance(mine, np.ndarray) else mine == its
+        for mine, its in zip(one, other, strict=True)
+    )
 
 
 def hash_of_parameters(one: Any) -> int:

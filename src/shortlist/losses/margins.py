@@ -98,7 +98,7 @@ register(
 
 
 def check_margins(margins: ArrayLike) -> NDArray:
-    """Margins of classes, as (m, 1), or of pairs, as (m, m); those of a label itself are void."""
+    """Margins of classes (m,) or of pairs (m, m); those of a label and itself are set to 0."""
     table = np.array(margins)
     square = table.ndim == 2 and table.shape[0] == table.shape[1]
     if table.dtype.kind not in "fiu" or not (table.ndim == 1 or square) or table.shape[0] < 2:
@@ -111,12 +111,12 @@ def check_margins(margins: ArrayLike) -> NDArray:
         np.fill_diagonal(table, 0.0)
     if not (np.isfinite(table).all() and (table >= 0).all() and table.any()):
         raise ValueError("margins must be finite, zero or larger and not all zero")
-    return table.reshape(len(table), -1)
+    return table
 
 
 def with_margins(base: Any, margins: NDArray) -> WithMargins:
     """The hinge ``base`` with checked margins."""
-    offsets = margins - 1.0
+    offsets = margins.reshape(len(margins), -1) - 1.0
     if offsets.shape[1] > 1:
         np.fill_diagonal(offsets, 0.0)
     return WithMargins(base, kernel_array(offsets, np.float64))

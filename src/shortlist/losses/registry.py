@@ -77,6 +77,7 @@ def _hinge(given: Parameters) -> Loss:
         margins=given.margins,
         rank_weights=given.rank_weights,
         smoother=None if smooth else partial(_smoothed_hinge, given),
+        with_margins=None if given.multilabel else partial(_hinge_with_margins, given),
     )
 
 
@@ -102,6 +103,10 @@ def _fewest_classes(given: Parameters) -> int:
 
 def _smoothed_hinge(given: Parameters, gamma: float) -> Loss:
     return _hinge(given._replace(smoothing=gamma))
+
+
+def _hinge_with_margins(given: Parameters, margins: ArrayLike) -> Loss:
+    return _hinge(given._replace(margins=check_margins(margins)))
 
 
 def _plain_hinge(given: Parameters) -> Loss:
