@@ -16,6 +16,8 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from .datasets.reading import Reading
+
 Arrays = Mapping[str, Any]
 Meta = Mapping[str, Any]
 
@@ -30,6 +32,24 @@ def check_state(estimator: str, arrays: Arrays, meta: Meta) -> None:
     """Raise unless the state of an estimator, known by its name, is one that ``fit`` leaves."""
     if estimator in _CHECKS:
         _CHECKS[estimator](arrays, meta)
+
+
+def check_data(model: Any, data: Meta) -> None:
+    """Raise unless what a file says of the training data can be true of the model's.
+
+    ``data`` may hold anything; only its "reading" is known here.
+    """
+    if "reading" not in data:
+        return
+    _require(isinstance(data["reading"], dict), "the data's reading is not a mapping")
+    reading = Reading.from_dict(data["reading"])
+    n_features = getattr(model, "n_features_in_", None)
+    _require(n_features in (None, reading.n_features), "the data had another number of features")
+    labels = [label for label, _ in reading.class_names or ()]
+    _require(len(set(labels)) == len(labels), "a class has two names")
+    if reading.classes is not None and hasattr(model, "classes_"):
+        same_number = len(set(reading.classes)) == len(reading.classes) == len(model.classes_)
+        _require(same_number, "the data had another number of labels")
 
 
 # --- what all estimators share -------------------------------------------------------------------
@@ -177,10 +197,11 @@ def _check_fitted(meta: Meta, model: Any) -> tuple[int, int]:
     multilabel = meta.get("multilabel", False)
     classes = _check_classes(meta["classes"], multilabel)
     loss = _check_loss(model, multilabel, len(classes))
-    _require(
-        _is_integer(meta["n_iter"]) and meta["n_iter"] >= 0, "n_iter is not a number of epochs"
-    )
     _check_result(meta["result"], loss.convex)
+    least = 0 if meta["result"]["status"] == "imported" else 1
+    _require(
+        _is_integer(meta["n_iter"]) and meta["n_iter"] >= least, "n_iter is not a number of epochs"
+    )
     _require(not multilabel or model.class_weight is None, "class_weight is for one label each")
     return len(classes), _check_features(meta)
 
@@ -269,16 +290,22 @@ def _check_search(arrays: Arrays, meta: Meta) -> None:
     )
     _require(all(map(_is_integer, chosen)), "a choice is not the number of a model")
     _require(set(chosen) == set(range(len(models))), "the choices are not those of the models")
+    decided = meta["decided"]
+    _require(
+        isinstance(decided, list) and [type(d) for d in decided] == [bool] * len(ks),
+        "decided is not True or False for each k",
+    )
     _check_table(arrays, meta["table"], [int(k) for k in ks])
 
 
 def _check_search_parameters(search: Any) -> None:
     from shortlist.estimators.cv_grid import grid_of
-    from shortlist.estimators.cv_options import check_extensions, families_of, refit_on
+    from shortlist.estimators.cv_options import check_counts, check_refit, families_of
 
     grid_of(search.Cs)
-    check_extensions(search.max_extensions)
-    refit_on(search.refit, False)
+    check_counts(search)
+    check_refit(search.refit)
+    _require(search.scoring is None or isinstance(search.scoring, str), "scoring is not a name")
     families_of(search)
     ks = [search.ks] if _is_integer(search.ks) else search.ks
     _require(isinstance(ks, list | tuple | np.ndarray) and len(ks) > 0, f"ks is {search.ks!r}")
@@ -297,6 +324,11 @@ def _check_table(arrays: Arrays, table: Any, ks: list[int]) -> None:
     for name, column in table.items():
         _require(isinstance(name, str), "a column of the table has no name")
         _require(column.shape == (n_rows,) and n_rows > 0, f"column {name} has another length")
+    numbers = ["C", "mean_seconds", "relative_gap", *(f"certified_top{k}" for k in ks)]
+    for name in ("loss", "k", "variant", "smoothing", *numbers):
+        _require(name in table, f"the table has no column {name}")
+        kinds = "iuf" if name in numbers else "iufU"
+        _require(table[name].dtype.kind in kinds, f"column {name} is of type {table[name].dtype}")
     for word in ("mean", "std"):
         name = f"{word}_scores"
         scores = _check_array(name, arrays[name], (n_rows, len(ks)))

@@ -40,7 +40,7 @@ import numpy as np
 from . import __version__
 from ._encoding import Decoder, Encoder
 from ._files import atomic_write
-from ._model_checks import check_state
+from ._model_checks import check_data, check_state
 from .datasets.files import check_readable, plain_errors
 from .errors import DataError, ModelFileError
 
@@ -156,6 +156,7 @@ def load(path: str | os.PathLike[str]) -> Any:
             {"$model": {"estimator": header.estimator, "state": state}}
         )
         if data is not None:
+            check_data(model, data)
             model.data_ = data
         return model
 
@@ -166,6 +167,7 @@ def describe(path: str | os.PathLike[str]) -> ModelInfo:
     with _told_as_model_file_error(name):
         header = _read_header(name)
         state, data = _without_data(header.state)
+        check_data(None, data or {})
         return ModelInfo(
             path=name,
             estimator=header.estimator,
