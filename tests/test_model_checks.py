@@ -83,7 +83,7 @@ IMPOSSIBLE_LINEAR = {
     "dual": (set_result(dual=1e9), "dual is larger than primal"),
     "primal": (set_result(primal="many"), "primal in the training's record is 'many'"),
     "gap": (set_result(gap=0.0), "gap is not what primal and dual say"),
-    "epochs": (set_meta(n_iter=0), "n_iter is not a number of epochs"),
+    "epochs": (set_meta(n_iter=-1), "n_iter is not a number of epochs"),
     "several labels": (set_meta(multilabel=1), "multilabel is neither True nor False"),
 }
 

@@ -1,5 +1,6 @@
 """The linear classifier with C, and the loss, chosen by top-k accuracy for every k at once."""
 
+import os
 import warnings
 from collections.abc import Sequence
 from numbers import Integral
@@ -74,6 +75,11 @@ class TopKClassifierCV(ShortlistClassifier):
         Seeds the order of visits, the same for all fits.
     verbose : int, default=0
         1 writes a line for every fit of the search, 2 shows progress within fits too.
+    checkpoint : path-like or None, default=None
+        A folder to keep finished and unfinished fits in, each as the ``checkpoint`` of
+        :class:`TopKClassifier`: the same ``fit`` in another process goes on from there.
+    checkpoint_every : float, default=60.0
+        Seconds between two checkpoints of a fit.
 
     Attributes
     ----------
@@ -138,6 +144,8 @@ class TopKClassifierCV(ShortlistClassifier):
         class_weight: Any = None,
         random_state: Any = None,
         verbose: int = 0,
+        checkpoint: Any = None,
+        checkpoint_every: float = 60.0,
     ) -> None:
         self.loss = loss
         self.k = k
@@ -157,6 +165,8 @@ class TopKClassifierCV(ShortlistClassifier):
         self.class_weight = class_weight
         self.random_state = random_state
         self.verbose = verbose
+        self.checkpoint = checkpoint
+        self.checkpoint_every = checkpoint_every
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -256,7 +266,7 @@ class TopKClassifierCV(ShortlistClassifier):
         paths = [
             Path(
                 number,
-                TopKClassifier(**{**family.get_params(), "random_state": self._seed}),
+                self._with_folder(family, f"family {number}, fold {fold.number}"),
                 fold,
                 self.ks_,
                 keep_models,
@@ -274,6 +284,12 @@ class TopKClassifierCV(ShortlistClassifier):
                     grid.scores[C] = np.array([path.outcomes[C].accuracies for path in own])
         return grids, paths
 
+    def _with_folder(self, family: TopKClassifier, name: str) -> TopKClassifier:
+        """A family's classifier for one path of fits, with a folder of checkpoints of its own."""
+        folder = None if self.checkpoint is None else os.path.join(self.checkpoint, name)
+        changes = {"random_state": self._seed, "checkpoint": folder}
+        return TopKClassifier(**{**family.get_params(), **changes})
+
     def _refitted(
         self,
         chosen: dict[int, tuple[int, float]],
@@ -287,7 +303,7 @@ class TopKClassifierCV(ShortlistClassifier):
         models = {}
         for number in sorted({family for family, _ in chosen.values()}):
             Cs = sorted({C for family, C in chosen.values() if family == number})
-            family = families[number].set_params(random_state=self._seed)
+            family = self._with_folder(families[number], f"family {number}, refit")
             for model in family.fit_path(data.X, data.y, Cs, data.weight):
                 if model.result_.status == "interrupted":
                     raise KeyboardInterrupt
@@ -356,7 +372,7 @@ class TopKClassifierCV(ShortlistClassifier):
 
     def _to_state(self) -> tuple[dict[str, NDArray], dict[str, Any]]:
         check_is_fitted(self)
-        params = self.get_params(deep=False)
+        params = {**self.get_params(deep=False), "checkpoint": None}
         if not (params["cv"] is None or isinstance(params["cv"], Integral)):
             warnings.warn(
                 "cv is a splitter or a list of splits; it is not saved and will be None on loading",

@@ -10,7 +10,9 @@ from shortlist.estimators.linear import TopKClassifier
 from shortlist.estimators.training import check_parameters
 
 # What a family in ``losses`` may not set: C is searched, and these belong to the whole search.
-_NOT_PER_FAMILY = frozenset({"C", "warm_start", "random_state", "verbose"})
+_NOT_PER_FAMILY = frozenset(
+    {"C", "warm_start", "random_state", "verbose", "checkpoint", "checkpoint_every"}
+)
 
 
 def families_of(search: Any) -> list[TopKClassifier]:

@@ -87,6 +87,13 @@ class TopKClassifier(PathMixin, CallbackSupportMixin, ShortlistClassifier):
         Seeds the order of visits.
     verbose : int, default=0
         1 shows progress: a live line on a terminal, plain lines elsewhere.
+    checkpoint : path-like or None, default=None
+        A file to keep training in, so that a process that was killed loses at most
+        ``checkpoint_every`` seconds: the same ``fit`` in another process goes on from there.
+        It is data, checked when it is read, and refused if data or parameters differ. It stays
+        when training has ended: delete it then.
+    checkpoint_every : float, default=60.0
+        Seconds between two checkpoints. They are written between blocks of visits or steps.
 
     Attributes
     ----------
@@ -129,6 +136,8 @@ class TopKClassifier(PathMixin, CallbackSupportMixin, ShortlistClassifier):
         warm_start: bool = False,
         random_state: Any = None,
         verbose: int = 0,
+        checkpoint: Any = None,
+        checkpoint_every: float = 60.0,
     ) -> None:
         self.loss = loss
         self.k = k
@@ -143,6 +152,8 @@ class TopKClassifier(PathMixin, CallbackSupportMixin, ShortlistClassifier):
         self.warm_start = warm_start
         self.random_state = random_state
         self.verbose = verbose
+        self.checkpoint = checkpoint
+        self.checkpoint_every = checkpoint_every
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
