@@ -1,5 +1,6 @@
 """A run that is cut at any offer of a snapshot goes on from there to the same certified optimum."""
 
+import contextlib
 from dataclasses import replace
 
 import numpy as np
@@ -52,10 +53,8 @@ def problem_of(row, way="dense", C=3.0):
 def cut_run(problem, number, **options):
     """The snapshots of a run up to where it was cut, or to its end."""
     keeper = CutAt(number)
-    try:
+    with contextlib.suppress(Cut):
         train.train(problem, seed=0, keeper=keeper, **options)
-    except Cut:
-        pass
     return keeper.snapshots
 
 
