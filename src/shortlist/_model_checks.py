@@ -16,6 +16,7 @@ import numpy as np
 from scipy import sparse
 
 from ._record_checks import ROUNDING, check_array, check_result, is_integer, is_real, require
+from .datasets.reading import Reading
 
 Arrays = Mapping[str, Any]
 Meta = Mapping[str, Any]
@@ -27,6 +28,24 @@ def check_state(estimator: str, arrays: Arrays, meta: Meta) -> None:
     """Raise unless the state of an estimator, known by its name, is one that ``fit`` leaves."""
     if estimator in _CHECKS:
         _CHECKS[estimator](arrays, meta)
+
+
+def check_data(model: Any, data: Meta) -> None:
+    """Raise unless what a file says of the training data can be true of the model's.
+
+    ``data`` may hold anything; only its "reading" is known here.
+    """
+    if "reading" not in data:
+        return
+    require(isinstance(data["reading"], dict), "the data's reading is not a mapping")
+    reading = Reading.from_dict(data["reading"])
+    n_features = getattr(model, "n_features_in_", None)
+    require(n_features in (None, reading.n_features), "the data had another number of features")
+    labels = [label for label, _ in reading.class_names or ()]
+    require(len(set(labels)) == len(labels), "a class has two names")
+    if reading.classes is not None and hasattr(model, "classes_"):
+        same_number = len(set(reading.classes)) == len(reading.classes) == len(model.classes_)
+        require(same_number, "the data had another number of labels")
 
 
 # --- what all estimators share -------------------------------------------------------------------

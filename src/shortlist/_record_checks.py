@@ -51,6 +51,10 @@ def check_result(result: Any, convex: bool) -> None:
     """Check the record of training: numbers that a solver could have reported."""
     require(isinstance(result, dict), "the training's record is not a dictionary")
     record = Result.from_dict(result)
+    if record.status == "imported":  # made from a torch layer: nothing is known of its training
+        require(math.isnan(record.primal) and math.isnan(record.dual), "it was never trained")
+        require(not record.history and record.epochs == 0, "it was never trained")
+        return
     require(record.status in _STATUSES, f"the training's status is {record.status!r}")
     require(isinstance(record.solver, str), "the solver's name is not text")
     moments: list[Any] = [record, *record.history]

@@ -30,7 +30,7 @@ from typing import Any
 import numpy as np
 
 from ._encoding import Decoder, Encoder
-from ._model_checks import check_state
+from ._model_checks import check_data, check_state
 from ._state_files import FileKind, read_arrays, read_header, to_json, told_as, write_state
 from .errors import ModelFileError
 
@@ -123,6 +123,7 @@ def load(path: str | os.PathLike[str]) -> Any:
             {"$model": {"estimator": header.own["estimator"], "state": state}}
         )
         if data is not None:
+            check_data(model, data)
             model.data_ = data
         return model
 
@@ -133,6 +134,7 @@ def describe(path: str | os.PathLike[str]) -> ModelInfo:
     with told_as(MODEL_FILE, name):
         header = read_header(name, MODEL_FILE)
         state, data = _without_data(header.state)
+        check_data(None, data or {})
         return ModelInfo(
             path=name,
             estimator=header.own["estimator"],

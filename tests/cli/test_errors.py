@@ -206,7 +206,7 @@ def test_what_is_not_the_users_fault_is_code_1(command, files, tmp_path, monkeyp
     import shortlist.persistence
     from shortlist.solvers import memory
 
-    def full(*_):
+    def full(*_, **__):
         raise OSError(errno.ENOSPC, "No space left on device", "m")
 
     monkeypatch.setattr(shortlist.persistence, "save", full)

@@ -69,15 +69,17 @@ def test_help_takes_under_half_a_second_of_work():
 
 def test_choices_are_those_of_the_library():
     from shortlist import losses
-    from shortlist.cli import data, options
+    from shortlist.cli import data, options, reading
+    from shortlist.datasets.columns import MISSING_POLICIES
     from shortlist.datasets.containers import SPLIT_NAMES
     from shortlist.datasets.downloads import SOURCES
     from shortlist.datasets.read import FORMATS
     from shortlist.metrics import TIE_POLICIES
 
     assert sorted(options.LossName) == losses.names()
-    assert set(options.Format) == set(FORMATS)
-    assert set(options.Split) == set(SPLIT_NAMES)
+    assert set(reading.Format) == set(FORMATS)
+    assert set(reading.Split) == set(SPLIT_NAMES)
+    assert set(reading.Missing) == set(MISSING_POLICIES)
     assert set(options.Ties) == set(TIE_POLICIES)
     assert set(data.EMBEDDED + data.DOWNLOADED) == set(SOURCES)
 

@@ -40,7 +40,9 @@ def test_standard_input_and_text_labels(files, tmp_path):
     path = tmp_path / "m"
     ended = shell("train", "-", "--format", "csv", "-o", path, "-k", 2, input=text)
     assert ended.code == 0
-    assert ended.err.startswith("standard input: 120 examples, 5 features, 4 classes\n")
+    first, second = ended.err.splitlines()[:2]
+    assert first == "labels: column 'label' (guessed: by its name); 5 features"
+    assert second == "standard input: 120 examples, 5 features, 4 classes"
     assert "within" in ended.out
     assert f"saved in {path}" in ended.out
     loaded = shortlist.load(path)

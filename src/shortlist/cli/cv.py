@@ -14,13 +14,13 @@ from shortlist.cli.options import (
     LossName,
     LossOptions,
     OutputOptions,
-    ReadingOptions,
     ShapeOptions,
     SolverOptions,
     class_weights,
     estimator_parameters,
     parse_numbers,
 )
+from shortlist.cli.reading import ReadingOptions
 
 SEARCH = "Search"
 _USUAL_COSTS = "1e-5:1e3:9"
@@ -118,10 +118,10 @@ def cv(
       shortlist cv letter --Cs 0.01:100:5 --val letter
       shortlist cv data.csv --loss smooth_hinge -k 5 --also entropy:5 -v 10 -o model
     """
-    from shortlist.cli.output import check_output, print_json, print_line, say, size_of
+    from shortlist.cli.output import check_output, print_json, print_line, say, say_data, size_of
 
     if model is not None:
-        check_output(model, inputs=(data, validation))
+        check_output(model, inputs=(data, validation, reading.labels, reading.names))
     families = _families(loss, also)
     parameters = {
         **estimator_parameters(loss, shape, solver, output),
@@ -132,16 +132,14 @@ def cv(
         "n_jobs": jobs,
     }
     wanted = None if ks is None else parse_numbers(ks, "--ks", int)
-    from shortlist.cli.data import describe_data, read_data
-    from shortlist.cli.models import Columns, check_trainable
+    from shortlist.cli.data import describe_data, how_read, read_data
+    from shortlist.cli.models import check_trainable, read_validation, remember_names
 
     examples = read_data(data, reading, "train")
-    columns = Columns.of_data(examples)
-    told = [describe_data(examples)]
+    measured = None
     held_out: dict[str, Any] = {}
     if validation is not None:
-        measured = columns.read_validation(validation, reading)
-        told.append(describe_data(measured))
+        measured = read_validation(how_read(examples), validation, reading)
         held_out = {"X_val": measured.X, "y_val": measured.y}
 
     from shortlist import TopKClassifierCV
@@ -155,14 +153,17 @@ def cv(
     search = TopKClassifierCV(class_weight=weights, ks=tuple(wanted), **parameters)
     for family in families_of(search):
         check_trainable(family, examples.y)
-    say(output, "\n".join(told))
+    say_data(output, examples)
+    if measured is not None:
+        say(output, describe_data(measured))
     with told_of_compilation(output):
-        search.fit(examples.X, examples.y, **held_out)
-    columns.remember(search)
+        search.fit(examples.X, examples.y, sample_weight=examples.weight, **held_out)
+    remember_names(search, examples)
     if model is not None:
         import shortlist
 
-        shortlist.save(search.set_params(verbose=0), model)
+        kept = {"reading": how_read(examples).to_dict()}
+        shortlist.save(search.set_params(verbose=0), model, data=kept)
     if output.as_json:
         print_json(_as_json(data, search, model))
         return
@@ -254,8 +255,8 @@ def cross_validate_one(
     output: OutputOptions,
 ) -> None:
     """LIBLINEAR's ``-v``: print the accuracy that one C has on held-out folds."""
-    from shortlist.cli.data import describe_data, read_data
-    from shortlist.cli.output import percent, print_json, print_line, say
+    from shortlist.cli.data import read_data
+    from shortlist.cli.output import percent, print_json, print_line, say_data
 
     parameters = estimator_parameters(loss, shape, solver, output)
     if folds < 2:
@@ -269,7 +270,7 @@ def cross_validate_one(
 
     model = TopKClassifier(C=cost, class_weight=weights, **parameters)
     check_trainable(model, examples.y)
-    say(output, describe_data(examples))
+    say_data(output, examples)
     with told_of_compilation(output):
         shares = _fold_accuracies(model, examples, folds)
     means = {k: sum(of_folds) / folds for k, of_folds in shares.items()}
@@ -288,7 +289,8 @@ def _fold_accuracies(model: Any, examples: Any, folds: int) -> dict[int, list[fl
 
     shares: dict[int, list[float]] = {k: [] for k in sorted({1, model.k})}
     for trained_on, held_out in StratifiedKFold(folds).split(examples.X, examples.y):
-        model.fit(examples.X[trained_on], examples.y[trained_on])
+        weight = None if examples.weight is None else examples.weight[trained_on]
+        model.fit(examples.X[trained_on], examples.y[trained_on], sample_weight=weight)
         if model.result_.status == "interrupted":
             raise KeyboardInterrupt
         part = replace(examples, X=examples.X[held_out], y=examples.y[held_out])

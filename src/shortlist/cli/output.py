@@ -1,15 +1,20 @@
 """What commands print: results on standard output, everything else on standard error."""
 
+from __future__ import annotations
+
 import json
 import math
 import os
 import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from shortlist._json import plain
 from shortlist.cli.options import OutputOptions
+
+if TYPE_CHECKING:
+    from shortlist.datasets.containers import LabeledData
 
 
 def say(output: OutputOptions, message: str) -> None:
@@ -17,6 +22,13 @@ def say(output: OutputOptions, message: str) -> None:
     if not output.quiet:
         sys.stderr.write(f"{message}\n")
         sys.stderr.flush()
+
+
+def say_data(output: OutputOptions, data: LabeledData) -> None:
+    """Tell how DATA was read, with what was guessed, and how much there is."""
+    from shortlist.cli.data import describe_data, how_read
+
+    say(output, f"{how_read(data).describe()}\n{describe_data(data)}")
 
 
 def print_json(value: Any) -> None:

@@ -12,12 +12,12 @@ from shortlist.cli.options import (
     DataArgument,
     LossOptions,
     OutputOptions,
-    ReadingOptions,
     ShapeOptions,
     SolverOptions,
     class_weights,
     estimator_parameters,
 )
+from shortlist.cli.reading import ReadingOptions
 from shortlist.cli.run import INTERRUPTED
 
 
@@ -86,12 +86,12 @@ def train(
         raise ValueError("say where to save the model: -o MODEL (or -v N to cross-validate)")
     from shortlist.cli.output import check_output
 
-    check_output(model, inputs=(data, validation))
-    trained, summary = _fit(data, cost, validation, loss, shape, solver, reading, output)
+    check_output(model, inputs=(data, validation, reading.labels, reading.names))
+    trained, summary, kept = _fit(data, cost, validation, loss, shape, solver, reading, output)
     import shortlist
     from shortlist.cli.output import print_json, print_line, say, size_of
 
-    shortlist.save(trained.set_params(verbose=0), model)
+    shortlist.save(trained.set_params(verbose=0), model, data=kept)
     interrupted = trained.result_.status == "interrupted"
     if interrupted:
         say(output, f"the model reached so far is saved in {model}")
@@ -114,10 +114,10 @@ def _fit(
     solver: SolverOptions,
     reading: ReadingOptions,
     output: OutputOptions,
-) -> tuple[Any, dict[str, Any]]:
-    """The fitted classifier and what there is to tell of it."""
-    from shortlist.cli.data import describe_data, read_data
-    from shortlist.cli.output import say
+) -> tuple[Any, dict[str, Any], dict[str, Any]]:
+    """The fitted classifier, what there is to tell of it, and how its data was read."""
+    from shortlist.cli.data import how_read, read_data
+    from shortlist.cli.output import say_data
 
     parameters = estimator_parameters(loss, shape, solver, output)
     examples = read_data(name, reading, "train")
@@ -125,17 +125,24 @@ def _fit(
 
     from shortlist import TopKClassifier
     from shortlist.cli.compiling import told_of_compilation
-    from shortlist.cli.models import Columns, check_trainable
+    from shortlist.cli.models import (
+        check_trainable,
+        read_validation,
+        remember_names,
+        say_differences,
+    )
 
     weights = class_weights(shape.class_weight, set(y.tolist()))
     model = TopKClassifier(C=cost, class_weight=weights, **parameters)
     check_trainable(model, y)
-    columns = Columns.of_data(examples)
-    held_out = columns.read_validation(validation, reading) if validation is not None else None
-    say(output, describe_data(examples))
+    like = how_read(examples)
+    held_out = read_validation(like, validation, reading) if validation is not None else None
+    say_data(output, examples)
+    if held_out is not None and not output.quiet:
+        say_differences(held_out, like, labelled=True)
     with told_of_compilation(output) as compilation:
-        model.fit(X, y)
-    columns.remember(model)
+        model.fit(X, y, sample_weight=examples.weight)
+    remember_names(model, examples)
     accuracies = {"training": _accuracies(model, examples)}
     if held_out is not None:
         accuracies["validation"] = _accuracies(model, held_out)
@@ -157,7 +164,7 @@ def _fit(
         "compile_seconds": compilation.seconds,
         "accuracy": accuracies,
     }
-    return model, summary
+    return model, summary, {"reading": like.to_dict()}
 
 
 def _accuracies(model: Any, examples: Any) -> dict[str, float]:

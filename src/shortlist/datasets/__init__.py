@@ -19,6 +19,7 @@ _HOME = {
     "fetch": "downloads",
     "load_letter": "letter",
     "make_circle": "circle",
+    "pair_names": "names",
     "read_arrow": "arrow_tables",
     "read_class_names": "names",
     "read_csv": "csv_tables",

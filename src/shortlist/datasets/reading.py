@@ -9,6 +9,13 @@ from typing import Any
 
 Column = str | int
 
+# How :meth:`Reading.describe` says how the number of the first feature was decided.
+_BASE_REASONS = {
+    None: "",
+    "given": "",
+    "an index 0": " (there is an index 0)",
+    "no index 0": " (guessed: there is no index 0)",
+}
 # The number of features that indices of 32 bits can tell apart.
 _LARGEST_NUMBER = 2**31
 
@@ -49,7 +56,7 @@ class Reading:
     fill : tuple of float or None
         With ``missing="mean"``: each feature's mean, used for other files too.
     delimiter : str or None
-        CSV text: what separates columns.
+        CSV text: what separates columns, if somebody said so; otherwise it goes by the name.
     """
 
     format: str
@@ -96,6 +103,11 @@ class Reading:
                 raise ValueError(f"{name} of a description of data must have one entry a feature")
         return reading
 
+    @property
+    def guessed(self) -> bool:
+        """Whether the labels' column or the number of the first feature is a guess."""
+        return self.label_guess is not None or self.index_base_from == "no index 0"
+
     def describe(self) -> str:
         """Return the facts in a line, guesses named as such."""
         facts = [f"{self.n_features} features"]
@@ -106,8 +118,7 @@ class Reading:
         if self.classes is not None:
             facts.insert(0, f"several labels an example, {len(self.classes)} in all")
         if self.index_base is not None:
-            found = "" if self.index_base_from == "given" else f" (found {self.index_base_from})"
-            facts.append(f"indices from {self.index_base}{found}")
+            facts.append(f"indices from {self.index_base}{_BASE_REASONS[self.index_base_from]}")
         for column, use in ((self.id_column, "names"), (self.weight_column, "weights")):
             if column is not None:
                 facts.append(f"{use}: column {column!r}")
@@ -163,7 +174,7 @@ _CHECKS: dict[str, Any] = {
     "classes": _all(_is_label),
     "class_names": _all(_is_name_pair),
     "index_base": lambda value: _is_number(value) and value in (0, 1),
-    "index_base_from": _is_text,
+    "index_base_from": lambda value: value in _BASE_REASONS,
     "drop": _all(_is_column),
     "id_column": _is_column,
     "weight_column": _is_column,

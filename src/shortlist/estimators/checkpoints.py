@@ -50,7 +50,7 @@ CHECKPOINT_FILE = FileKind("checkpoint", 1, CheckpointError)
 # Parameters that define the problem. The first ones are the kernel classifier's own.
 _PARAMETERS = (
     *("kernel", "gamma_", "degree", "coef0"),
-    *("loss", "k", "variant", "smoothing", "C", "fit_intercept", "intercept_scaling"),
+    *("loss", "k", "variant", "smoothing", "C", "fit_intercept", "intercept_scaling", "normalize"),
 )
 
 Identity = dict[str, Any]

@@ -28,7 +28,7 @@ from shortlist.projections.rows import check_k
 
 def _chosen_gives_probabilities(search: "TopKClassifierCV") -> bool:
     if hasattr(search, "estimators_"):
-        models = [search._model_for(search.k)]
+        models = [search.model_for(search.k)]
     else:
         models = families_of(search)
     for model in models:
@@ -329,13 +329,17 @@ class TopKClassifierCV(ShortlistClassifier):
 
     # --- the chosen models -------------------------------------------------------------------
 
-    def _model_for(self, k: int) -> TopKClassifier:
+    def model_for(self, k: int) -> TopKClassifier:
+        """The classifier chosen for shortlists of k, or for the nearest k that one is chosen for.
+
+        Of two equally near the smaller.
+        """
         nearest = min(self.estimators_, key=lambda chosen: (abs(chosen - k), chosen))
         return self.estimators_[nearest]
 
     def _scores(self, X: ArrayLike) -> NDArray:
         check_is_fitted(self)
-        return self._model_for(self.k)._scores(X)
+        return self.model_for(self.k)._scores(X)
 
     def predict_topk(self, X: ArrayLike, k: int | None = None, return_scores: bool = False) -> Any:
         """The k labels with the largest scores, best first, by the model chosen for that k.
@@ -345,7 +349,7 @@ class TopKClassifierCV(ShortlistClassifier):
         """
         check_is_fitted(self)
         k = check_k(self.k if k is None else k, len(self.classes_), "the number of classes")
-        return self._model_for(k).predict_topk(X, k, return_scores)
+        return self.model_for(k).predict_topk(X, k, return_scores)
 
     def certified_topk(self, X: ArrayLike, k: int | None = None) -> NDArray:
         """For which rows the shortlist is provably that of the exact optimum at the chosen C.
@@ -354,13 +358,13 @@ class TopKClassifierCV(ShortlistClassifier):
         """
         check_is_fitted(self)
         k = check_k(self.k if k is None else k, len(self.classes_), "the number of classes")
-        return self._model_for(k).certified_topk(X, k)
+        return self.model_for(k).certified_topk(X, k)
 
     @available_if(_chosen_gives_probabilities)
     def predict_proba(self, X: ArrayLike) -> NDArray:
         """Class probabilities by the model chosen for the estimator's own k."""
         check_is_fitted(self)
-        return self._model_for(self.k).predict_proba(X)
+        return self.model_for(self.k).predict_proba(X)
 
     @available_if(_chosen_gives_probabilities)
     def predict_log_proba(self, X: ArrayLike) -> NDArray:

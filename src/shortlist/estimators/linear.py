@@ -17,7 +17,8 @@ from shortlist.estimators.fitted import (
     fit_model,
     restore_common,
 )
-from shortlist.estimators.multilabel import as_indicator, hit_rate, is_indicator
+from shortlist.estimators.multilabel import is_indicator
+from shortlist.estimators.normalization import normalized
 from shortlist.estimators.paths import PathMixin
 from shortlist.estimators.shortlists import ShortlistClassifier
 from shortlist.estimators.training import (
@@ -32,6 +33,7 @@ from shortlist.estimators.training import (
 )
 from shortlist.losses import Loss
 from shortlist.metrics import topk_accuracy
+from shortlist.metrics._indicators import as_indicator, hit_rate
 from shortlist.metrics._inputs import columns_of_labels
 from shortlist.projections.rows import check_k
 from shortlist.solvers.duals import may_be_changed
@@ -79,6 +81,9 @@ class TopKClassifier(PathMixin, CallbackSupportMixin, ShortlistClassifier):
         Whether to add a constant feature. The intercept is regularised like every weight.
     intercept_scaling : float, default=1.0
         Value of the constant feature; larger values regularise the intercept less.
+    normalize : {"l2"} or None, default=None
+        "l2" divides every row by its Euclidean norm, in training and in every prediction. It is
+        part of the model and saved with it.
     class_weight : dict, "balanced" or None, default=None
         Weights of classes, multiplied with ``sample_weight``. Not for an indicator of labels.
     warm_start : bool, default=False
@@ -132,6 +137,7 @@ class TopKClassifier(PathMixin, CallbackSupportMixin, ShortlistClassifier):
         max_epochs: int = 1000,
         fit_intercept: bool = True,
         intercept_scaling: float = 1.0,
+        normalize: str | None = None,
         class_weight: Any = None,
         warm_start: bool = False,
         random_state: Any = None,
@@ -148,6 +154,7 @@ class TopKClassifier(PathMixin, CallbackSupportMixin, ShortlistClassifier):
         self.max_epochs = max_epochs
         self.fit_intercept = fit_intercept
         self.intercept_scaling = intercept_scaling
+        self.normalize = normalize
         self.class_weight = class_weight
         self.warm_start = warm_start
         self.random_state = random_state
@@ -198,7 +205,8 @@ class TopKClassifier(PathMixin, CallbackSupportMixin, ShortlistClassifier):
         """
         check_parameters(self)
         several = is_indicator(y)
-        X, y = check_input(self, X, y=y, ensure_min_samples=2, multi_output=several)
+        X, y = check_input(self, X, y=y, order="C", ensure_min_samples=2, multi_output=several)
+        X = normalized(X, self.normalize)
         loss = loss_of(self, several)
         classes, codes, weights = encode_targets(X, y, loss, sample_weight, self.class_weight)
         check_memory(X, len(classes), loss.sparse_duals)
@@ -236,7 +244,7 @@ class TopKClassifier(PathMixin, CallbackSupportMixin, ShortlistClassifier):
             raise ValueError("X_val and y_val go together: give both or neither")
         if X_val is None:
             return None
-        X_val = check_input(self, X_val, reset=False)
+        X_val = normalized(check_input(self, X_val, reset=False), self.normalize)
         bias = self.intercept_scaling if self.fit_intercept else 0.0
         if self.multilabel_:
             y_val = as_indicator(y_val, X_val.shape[0], len(self.classes_))
@@ -270,7 +278,7 @@ class TopKClassifier(PathMixin, CallbackSupportMixin, ShortlistClassifier):
 
     def _scores(self, X: ArrayLike) -> NDArray:
         check_is_fitted(self)
-        X = check_input(self, X, reset=False)
+        X = normalized(check_input(self, X, reset=False), self.normalize)
         # For a CSR matrix too the product with an array is an array.
         return np.asarray(X @ self.coef_.T) + self.intercept_
 
@@ -288,7 +296,7 @@ class TopKClassifier(PathMixin, CallbackSupportMixin, ShortlistClassifier):
         k = check_k(self.k if k is None else k, m, "the number of classes")
         if k == m:
             return np.ones(len(scores), bool)
-        X = check_input(self, X, reset=False)
+        X = normalized(check_input(self, X, reset=False), self.normalize)
         bias = float(self.intercept_scaling) if self.fit_intercept else 0.0
         norms = np.sqrt(row_norms(X, squared=True).astype(np.float64) + bias**2)
         ordered = np.partition(scores, [m - k - 1, m - k], axis=1)

@@ -16,7 +16,11 @@ from sklearn.utils.validation import _check_sample_weight, validate_data
 
 from shortlist import losses
 from shortlist.estimators.multilabel import encode_indicator
+from shortlist.estimators.normalization import check_normalize
 from shortlist.solvers.storage import Costs, Storage, open_storage
+
+_HALF_TENSORS = ("torch.float16", "torch.bfloat16")
+_SHORT_FLOATS = (np.float16, np.float32)
 
 
 def check_parameters(estimator: Any) -> None:
@@ -40,6 +44,7 @@ def check_parameters(estimator: Any) -> None:
         raise ValueError(f"checkpoint_every must be seconds, 0 or more; got {seconds!r}")
     if not isinstance(estimator.checkpoint, str | os.PathLike | None):
         raise TypeError(f"checkpoint must be a path or None; got {estimator.checkpoint!r}")
+    check_normalize(getattr(estimator, "normalize", None))  # kernels have no such parameter
     # Names and ranges of the rest are checked where the loss is made.
     loss_of(estimator)
 
@@ -48,11 +53,31 @@ def check_input(
     estimator: Any, X: Any, *, accept_sparse: str | bool = "csr", **options: Any
 ) -> Any:
     """scikit-learn's ``validate_data``, for floats of single or double precision; halves widen."""
-    if getattr(X, "dtype", None) == np.float16:
-        X = X.astype(np.float32)
     return validate_data(
-        estimator, X, accept_sparse=accept_sparse, dtype=[np.float64, np.float32], **options
+        estimator,
+        widened(X),
+        accept_sparse=accept_sparse,
+        dtype=[np.float64, np.float32],
+        **options,
     )
+
+
+def widened(X: Any) -> Any:
+    """X with half precision (float16, bfloat16) as float32 and tensors as arrays of their type.
+
+    scikit-learn would make float64 of all these. Anything else stays as it is.
+    """
+    if type(X).__module__.partition(".")[0] == "torch":
+        X = X.detach().cpu()
+        return (X.float() if str(X.dtype) in _HALF_TENSORS else X).numpy()
+    if hasattr(X, "iloc") and hasattr(X, "dtypes"):
+        kinds = set(np.atleast_1d(X.dtypes).tolist())
+        halves = np.dtype(np.float16) in kinds and kinds <= set(map(np.dtype, _SHORT_FLOATS))
+        return X.astype(np.float32) if halves else X
+    # NumPy knows bfloat16 by the name that other packages give it.
+    if getattr(getattr(X, "dtype", None), "name", None) in ("float16", "bfloat16"):
+        return X.astype(np.float32)
+    return X
 
 
 def loss_of(estimator: Any, multilabel: bool = False) -> losses.Loss:
@@ -80,8 +105,10 @@ def encode_labels(y: NDArray) -> tuple[NDArray, NDArray]:
         check_classification_targets(y)
         classes, codes = np.unique(y, return_inverse=True)
     except TypeError as error:
-        kinds = ", ".join(sorted({type(label).__name__ for label in y}))
-        raise TypeError(f"labels must all be of one type; y holds {kinds}") from error
+        kinds = sorted({type(label).__name__ for label in y})
+        if len(kinds) == 1:  # bytes: scikit-learn says what to do
+            raise
+        raise TypeError(f"labels must all be of one type; y holds {', '.join(kinds)}") from error
     if len(classes) < 2:
         raise ValueError(
             f"training needs at least 2 classes; y holds only one class, {classes[0]!r}"

@@ -38,7 +38,10 @@ def add_classifier(graph: Graph, model: Any, features: str, k: int, dtype: np.dt
     """
     nodes = _Nodes(graph, np.result_type(model.intercept_.dtype, dtype))
     n_classes = len(model.classes_)
-    scores = nodes.scores(model, nodes.cast(features, nodes.precision, "features"))
+    rows = nodes.cast(features, nodes.precision, "features")
+    if getattr(model, "normalize", None) is not None:  # kernels have no such parameter
+        rows = nodes.unit_rows(rows)
+    scores = nodes.scores(model, rows)
     nodes.cast(scores, dtype, "scores")
     if hasattr(model, "predict_proba"):
         if model.loss == "ova_logistic":
@@ -79,6 +82,13 @@ class _Nodes:
     def row_sums(self, rows: str, output: str) -> str:
         axes = self.graph.constant(f"{output}_axes", np.array([1]))
         return self.node("ReduceSum", [rows, axes], output, keepdims=1)
+
+    def unit_rows(self, rows: str) -> str:
+        """Rows divided by their Euclidean norms; rows of zeros stay as they are."""
+        total = self.row_sums(self.node("Mul", [rows, rows], "row_squares"), "row_totals")
+        some = self.node("Greater", [total, self.numbers("no_length", 0)], "have_length")
+        squares = self.node("Where", [some, total, self.numbers("unit", 1)], "squared_lengths")
+        return self.node("Div", [rows, self.node("Sqrt", [squares], "lengths")], "unit_rows")
 
     def topk(self, scores: str, k: int) -> tuple[str, str]:
         """The k largest scores of each row and their columns, of equal ones the lower first."""
