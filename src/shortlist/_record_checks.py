@@ -11,8 +11,6 @@ from typing import Any
 
 import numpy as np
 
-from .solvers import Result
-
 # What ``Result.status`` may say.
 _STATUSES = frozenset(["converged", "max_epochs", "interrupted", "stopped", "stalled"])
 # By rounding, a dual value may exceed the primal one by this share, and an accuracy 1 by as much.
@@ -49,6 +47,8 @@ def check_number(name: str, value: Any) -> None:
 
 def check_result(result: Any, convex: bool) -> None:
     """Check the record of training: numbers that a solver could have reported."""
+    from .solvers import Result  # which loads numba
+
     require(isinstance(result, dict), "the training's record is not a dictionary")
     record = Result.from_dict(result)
     if record.status == "imported":  # made from a torch layer: nothing is known of its training

@@ -5,6 +5,7 @@ from typing import Annotated, Any
 import typer
 from typer import Option
 
+from shortlist.cli.checkpoints import CheckpointOptions
 from shortlist.cli.options import (
     OUTPUT,
     TRAINING,
@@ -18,7 +19,7 @@ from shortlist.cli.options import (
     estimator_parameters,
 )
 from shortlist.cli.reading import ReadingOptions
-from shortlist.cli.run import INTERRUPTED
+from shortlist.cli.run import FAILED, INTERRUPTED
 
 
 def train(
@@ -28,6 +29,7 @@ def train(
     cost: CostOption = 1.0,
     shape: ShapeOptions,
     solver: SolverOptions,
+    checkpoints: CheckpointOptions,
     folds: Annotated[
         int | None,
         Option(
@@ -68,7 +70,7 @@ def train(
 
     Training minimises 1/2 |W|^2 + C times the sum of the losses, and stops with a certificate of
     how close to the best possible it is. There is no step size to choose. Ctrl-C saves the model
-    as it then is and exits with code 130.
+    as it then is and exits with code 130; SIGTERM and SIGHUP do the same, with codes 143 and 129.
 
     Examples:
       shortlist train letter -o letter.model --loss smooth_hinge -k 5 -C 0.1
@@ -78,6 +80,8 @@ def train(
     if folds is not None:
         if model is not None:
             raise ValueError("-v measures accuracy and makes no model: leave out -o, or -v")
+        if checkpoints.checkpoint is not None:
+            raise ValueError("-v keeps no checkpoints: leave out --checkpoint, or use cv")
         from shortlist.cli.cv import cross_validate_one
 
         cross_validate_one(data, cost, folds, loss, shape, solver, reading, output)
@@ -87,22 +91,29 @@ def train(
     from shortlist.cli.output import check_output
 
     check_output(model, inputs=(data, validation, reading.labels, reading.names))
-    trained, summary, kept = _fit(data, cost, validation, loss, shape, solver, reading, output)
-    import shortlist
+    kept_in = checkpoints.parameters(output)
+    trained, summary, kept = _fit(
+        data, cost, validation, loss, shape, solver, reading, output, kept_in
+    )
     from shortlist.cli.output import print_json, print_line, say, size_of
+    from shortlist.cli.saving import save_somewhere
 
-    shortlist.save(trained.set_params(verbose=0), model, data=kept)
+    saved = save_somewhere(trained.set_params(verbose=0), model, kept)
     interrupted = trained.result_.status == "interrupted"
     if interrupted:
-        say(output, f"the model reached so far is saved in {model}")
+        say(output, f"the model reached so far is saved in {saved}")
+    else:
+        checkpoints.remove()
     if output.as_json:
-        print_json({**summary, "model": model})
+        print_json({**summary, "model": saved})
     elif not output.quiet:
         for line in _lines(summary):
             print_line(line)
-        print_line(f"saved in {model} ({size_of(model)})")
+        print_line(f"saved in {saved} ({size_of(saved)})")
     if interrupted:
         raise typer.Exit(INTERRUPTED)
+    if saved != model:
+        raise typer.Exit(FAILED)
 
 
 def _fit(
@@ -114,6 +125,7 @@ def _fit(
     solver: SolverOptions,
     reading: ReadingOptions,
     output: OutputOptions,
+    kept_in: dict[str, Any],
 ) -> tuple[Any, dict[str, Any], dict[str, Any]]:
     """The fitted classifier, what there is to tell of it, and how its data was read."""
     from shortlist.cli.data import how_read, read_data
@@ -133,7 +145,7 @@ def _fit(
     )
 
     weights = class_weights(shape.class_weight, set(y.tolist()))
-    model = TopKClassifier(C=cost, class_weight=weights, **parameters)
+    model = TopKClassifier(C=cost, class_weight=weights, **parameters, **kept_in)
     check_trainable(model, y)
     like = how_read(examples)
     held_out = read_validation(like, validation, reading) if validation is not None else None

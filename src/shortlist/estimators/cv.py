@@ -15,8 +15,13 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, colu
 from shortlist.estimators.cv_folds import Fold, Part, check_folds, folds_of, joined
 from shortlist.estimators.cv_grid import Grid, grid_of
 from shortlist.estimators.cv_options import check_extensions, families_of, refit_on, usable_ks
-from shortlist.estimators.cv_paths import Path, duals_fit, run_paths
-from shortlist.estimators.cv_results import results_of, warn_of_open_edges, warn_of_unfinished
+from shortlist.estimators.cv_paths import Path, duals_fit, finished_part, run_paths
+from shortlist.estimators.cv_results import (
+    results_of,
+    warn_of_interrupt,
+    warn_of_open_edges,
+    warn_of_unfinished,
+)
 from shortlist.estimators.fitted import all_or_nothing
 from shortlist.estimators.linear import TopKClassifier
 from shortlist.estimators.multilabel import is_indicator
@@ -98,6 +103,8 @@ class TopKClassifierCV(ShortlistClassifier):
         and the largest "relative_gap" over the folds.
     mean_scores_, std_scores_ : ndarray of shape (rows of the table, n_ks)
         The accuracies of that table as matrices.
+    interrupted_ : bool
+        Whether Ctrl-C ended the search early.
     classes_ : ndarray of shape (n_classes,)
 
     Notes
@@ -187,7 +194,8 @@ class TopKClassifierCV(ShortlistClassifier):
         """Search, then train the chosen models.
 
         ``X_val`` and ``y_val`` replace cross-validation by one given validation set; ``groups``
-        are passed to the splitter.
+        are passed to the splitter. Ctrl-C ends the search: the models are then chosen from the fits
+        that were finished, and trained.
         """
         if is_indicator(y):
             raise ValueError(
@@ -217,11 +225,15 @@ class TopKClassifierCV(ShortlistClassifier):
         results = results_of(paths, families, self.ks_)
         self.cv_results_ = results.table()
         self.mean_scores_, self.std_scores_ = results.means, results.stds
-        warn_of_unfinished(results, self.tol)
-        warn_of_open_edges(grids, self.ks_)
+        if self.interrupted_:
+            warn_of_interrupt(results, len(folds))
+        else:
+            warn_of_unfinished(results, self.tol)
+            warn_of_open_edges(grids, self.ks_)
         chosen = results.chosen()
         if refit == "train":
-            models = {at: paths[at[0]].models[at[1]] for at in set(chosen.values())}
+            path_of = {path.family: path for path in paths}
+            models = {at: path_of[at[0]].models[at[1]] for at in set(chosen.values())}
         else:
             models = self._refitted(chosen, families, data, folds)
         self._adopt(chosen, models)
@@ -276,8 +288,18 @@ class TopKClassifierCV(ShortlistClassifier):
             for number, family in enumerate(families)
             for fold in folds
         ]
+        self.interrupted_ = False
         while any(pending := [grid.pending() for grid in grids]):
-            run_paths(paths, dict(enumerate(pending)), n_classes, self.n_jobs)
+            try:
+                run_paths(paths, dict(enumerate(pending)), n_classes, self.n_jobs)
+            except KeyboardInterrupt:
+                # The rounds before are whole; of the first one some folds may be.
+                asked = [list(grid.scores) or pending[i] for i, grid in enumerate(grids)]
+                finished = finished_part(paths, dict(enumerate(asked)))
+                if not finished:
+                    raise
+                self.interrupted_ = True
+                return grids, finished
             for number, grid in enumerate(grids):
                 own = [path for path in paths if path.family == number]
                 for C in own[0].outcomes:

@@ -6,7 +6,7 @@ import threading
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from joblib import Parallel, delayed, effective_n_jobs
@@ -114,6 +114,27 @@ def run_paths(
         Parallel(n_jobs=jobs, require="sharedmem")(
             delayed(path.advance)(Cs_of[path.family]) for path in tasks
         )
+
+
+def finished_part(paths: list[Path], Cs_of: dict[int, list[float]]) -> list[Path]:
+    """What an interrupted search can choose from: fits on the same folds, for whole ranges of C.
+
+    ``Cs_of`` are the values that each family was to go through. Folds that were cut are left out,
+    and so are families without a whole fold. If there is none at all, the first fold counts, as
+    far as it got.
+    """
+    whole = [path for path in paths if set(Cs_of[path.family]) <= set(path.outcomes)]
+    if not whole:
+        return [path for path in paths[:1] if path.outcomes]
+    families = {path.family for path in whole}
+    common = set.intersection(
+        *({path.fold.number for path in whole if path.family == family} for family in families)
+    )
+    # Families go through the folds in the same order: the first of them is common to all.
+    kept = [path for path in whole if path.fold.number in common]
+    return [
+        replace(path, outcomes={C: path.outcomes[C] for C in Cs_of[path.family]}) for path in kept
+    ]
 
 
 def duals_fit(folds: list[Fold], families: int, n_classes: int) -> bool:
