@@ -29,8 +29,8 @@ app = typer.Typer(
     rich_markup_mode="rich",
     context_settings={"help_option_names": ["-h", "--help"]},
     epilog="Exit codes: 0 done (a warning tells if training has not converged), 1 out of memory or "
-    "disk, or a package is missing, 2 wrong usage or bad data, 130 interrupted (143 by SIGTERM, 129 "
-    "by SIGHUP). Errors are one line on standard error; with SHORTLIST_DEBUG=1 in the environment "
+    "disk, or a package is missing, 2 wrong usage or bad data, 130 interrupted (by SIGTERM 143, by "
+    "SIGHUP 129). Errors are one line on standard error; with SHORTLIST_DEBUG=1 in the environment "
     "they come with a traceback.",
 )
 
