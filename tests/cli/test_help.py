@@ -86,6 +86,7 @@ def test_choices_are_those_of_the_library():
 
 def test_every_parameter_of_the_estimator_is_an_option():
     from shortlist import TopKClassifier
+    from shortlist.cli.checkpoints import CheckpointOptions
     from shortlist.cli.options import (
         LossOptions,
         OutputOptions,
@@ -96,8 +97,9 @@ def test_every_parameter_of_the_estimator_is_an_option():
 
     given = estimator_parameters(LossOptions(), ShapeOptions(), SolverOptions(), OutputOptions())
     estimator = TopKClassifier(**given)
+    kept = CheckpointOptions(checkpoint="kept").parameters(OutputOptions())
     # A command makes one fit: there is nothing to start warm from.
-    assert {*given, "C", "class_weight", "warm_start"} == set(estimator.get_params())
+    assert {*given, *kept, "C", "class_weight", "warm_start"} == set(estimator.get_params())
     for name, default in TopKClassifier().get_params().items():
         if name not in ("random_state", "verbose"):
             assert getattr(estimator, name) == default
