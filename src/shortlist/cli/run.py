@@ -72,6 +72,9 @@ def _call(args: Sequence[str] | None) -> int:
     import typer
 
     from shortlist.cli.app import app
+    from shortlist.cli.imports import import_quickly
+
+    import_quickly()
 
     try:
         return app(args, prog_name="shortlist", standalone_mode=False) or DONE
@@ -89,8 +92,6 @@ def _call(args: Sequence[str] | None) -> int:
         context = getattr(error, "ctx", None)
         command = context.command_path if context else "shortlist"
         message = error.format_message().replace("Value error, ", "").strip()
-        if not message:  # called without arguments: the help has been shown
-            return REFUSED
         return _fail(f"{message.rstrip('.')} (see {command} --help)", REFUSED)
 
 
