@@ -135,8 +135,11 @@ def _check_fitted(meta: Meta, model: Any) -> tuple[int, int]:
     multilabel = meta.get("multilabel", False)
     classes = _check_classes(meta["classes"], multilabel)
     loss = _check_loss(model, multilabel, len(classes))
-    require(is_integer(meta["n_iter"]) and meta["n_iter"] >= 0, "n_iter is not a number of epochs")
     check_result(meta["result"], loss.convex)
+    least = 0 if meta["result"]["status"] == "imported" else 1
+    require(
+        is_integer(meta["n_iter"]) and meta["n_iter"] >= least, "n_iter is not a number of epochs"
+    )
     require(not multilabel or model.class_weight is None, "class_weight is for one label each")
     return len(classes), _check_features(meta)
 
@@ -225,16 +228,22 @@ def _check_search(arrays: Arrays, meta: Meta) -> None:
     )
     require(all(map(is_integer, chosen)), "a choice is not the number of a model")
     require(set(chosen) == set(range(len(models))), "the choices are not those of the models")
+    decided = meta["decided"]
+    require(
+        isinstance(decided, list) and [type(d) for d in decided] == [bool] * len(ks),
+        "decided is not True or False for each k",
+    )
     _check_table(arrays, meta["table"], [int(k) for k in ks])
 
 
 def _check_search_parameters(search: Any) -> None:
     from shortlist.estimators.cv_grid import grid_of
-    from shortlist.estimators.cv_options import check_extensions, families_of, refit_on
+    from shortlist.estimators.cv_options import check_counts, check_refit, families_of
 
     grid_of(search.Cs)
-    check_extensions(search.max_extensions)
-    refit_on(search.refit, False)
+    check_counts(search)
+    check_refit(search.refit)
+    require(search.scoring is None or isinstance(search.scoring, str), "scoring is not a name")
     families_of(search)
     ks = [search.ks] if is_integer(search.ks) else search.ks
     require(isinstance(ks, list | tuple | np.ndarray) and len(ks) > 0, f"ks is {search.ks!r}")
@@ -253,6 +262,11 @@ def _check_table(arrays: Arrays, table: Any, ks: list[int]) -> None:
     for name, column in table.items():
         require(isinstance(name, str), "a column of the table has no name")
         require(column.shape == (n_rows,) and n_rows > 0, f"column {name} has another length")
+    numbers = ["C", "mean_seconds", "relative_gap", *(f"certified_top{k}" for k in ks)]
+    for name in ("loss", "k", "variant", "smoothing", *numbers):
+        require(name in table, f"the table has no column {name}")
+        kinds = "iuf" if name in numbers else "iufU"
+        require(table[name].dtype.kind in kinds, f"column {name} is of type {table[name].dtype}")
     for word in ("mean", "std"):
         name = f"{word}_scores"
         scores = check_array(name, arrays[name], (n_rows, len(ks)))

@@ -9,7 +9,7 @@ import pytest
 import shortlist
 from shortlist.cli import saving
 from shortlist.cli.signals import ended_like_ctrl_c
-from shortlist.estimators import cv_paths
+from shortlist.estimators.cv_measure import Measure
 
 TRAIN = ("--loss", "softmax", "-e", "1e-6", "-q")
 
@@ -47,7 +47,7 @@ def test_what_does_not_go_together(command, files):
 
 def interrupt_after(monkeypatch, fits):
     """Let SIGTERM arrive when so many fits of a search are finished."""
-    measure, done = cv_paths.accuracies_at, []
+    measure, done = Measure.__call__, []
 
     def measured(*args):
         if len(done) == fits:
@@ -55,7 +55,7 @@ def interrupt_after(monkeypatch, fits):
         done.append(True)
         return measure(*args)
 
-    monkeypatch.setattr(cv_paths, "accuracies_at", measured)
+    monkeypatch.setattr(Measure, "__call__", measured)
 
 
 def test_a_search_ended_by_a_signal_keeps_what_it_has(command, files, tmp_path, monkeypatch):

@@ -296,16 +296,24 @@ class TopKClassifier(PathMixin, CallbackSupportMixin, ShortlistClassifier):
         k = check_k(self.k if k is None else k, m, "the number of classes")
         if k == m:
             return np.ones(len(scores), bool)
-        X = normalized(check_input(self, X, reset=False), self.normalize)
-        bias = float(self.intercept_scaling) if self.fit_intercept else 0.0
-        norms = np.sqrt(row_norms(X, squared=True).astype(np.float64) + bias**2)
         ordered = np.partition(scores, [m - k - 1, m - k], axis=1)
         margins = ordered[:, m - k].astype(np.float64) - ordered[:, m - k - 1]
+        X = normalized(check_input(self, X, reset=False), self.normalize)
+        return margins > self._reach(X, scores)
+
+    def _reach(self, X: Any, scores: NDArray) -> NDArray:
+        """How far two scores of a row can move towards each other on the way to the optimum.
+
+        X is checked and normalised, and ``scores`` are its scores.
+        """
+        gap = self.result_.gap
+        if not np.isfinite(gap):
+            return np.full(len(scores), np.inf)
+        bias = float(self.intercept_scaling) if self.fit_intercept else 0.0
+        norms = np.sqrt(row_norms(X, squared=True).astype(np.float64) + bias**2)
         # Scores are rounded too: by a few units in the last place of the largest.
         rounding = 8 * np.finfo(scores.dtype).eps * np.abs(scores).max(axis=1)
-        gap = self.result_.gap
-        reach = 2 * norms * np.sqrt(gap) if np.isfinite(gap) else np.full(len(norms), np.inf)
-        return margins > reach + rounding
+        return 2 * norms * np.sqrt(gap) + rounding
 
     def _to_state(self) -> tuple[dict[str, NDArray], dict[str, Any]]:
         check_is_fitted(self)

@@ -147,18 +147,23 @@ def example_weights(
     """Sample weight times class weight, one per example, in double."""
     weights = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
     if class_weight is not None:
-        if isinstance(class_weight, Mapping):
-            _check_class_weights(class_weight, classes)
-        counted = {"sample_weight": weights} if _class_weights_take_sample_weights() else {}
-        labels = classes[codes]
-        with np.errstate(divide="ignore"):  # a class of no weight cannot be balanced
-            per_class = compute_class_weight(class_weight, classes=classes, y=labels, **counted)
-        weights = np.multiply(
-            weights, per_class[codes], where=weights > 0, out=np.zeros(len(codes))
-        )
+        factors = class_factors(classes[codes], classes, weights, class_weight)
+        weights = np.multiply(weights, factors[codes], where=weights > 0, out=np.zeros(len(codes)))
     if not (weights > 0).any():
         raise ValueError("all sample weights are zero: there is nothing to learn from")
     return weights
+
+
+def class_factors(
+    labels: NDArray, classes: NDArray, weights: NDArray, class_weight: Any
+) -> NDArray:
+    """The weight of each class; a class of no sample weight cannot be balanced and gets inf."""
+    if isinstance(class_weight, Mapping):
+        _check_class_weights(class_weight, classes)
+    counted = {"sample_weight": weights} if _class_weights_take_sample_weights() else {}
+    with np.errstate(divide="ignore"):
+        factors: NDArray = compute_class_weight(class_weight, classes=classes, y=labels, **counted)
+    return factors
 
 
 def _check_class_weights(class_weight: Mapping[Any, Any], classes: NDArray) -> None:
