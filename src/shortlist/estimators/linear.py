@@ -181,6 +181,9 @@ class TopKClassifier(PathMixin, CallbackSupportMixin, ShortlistClassifier):
     ) -> Self:
         """Train on X (n_samples, n_features), dense or CSR, and labels y of any type.
 
+        X may also be a torch tensor, in half precision (trained in float32), or a list of such
+        shards.
+
         y may also be an indicator matrix (n_samples, n_classes), dense or sparse, of several right
         labels per example, for the hinge losses and the entropy at k=1. Examples without any right
         label, or with fewer than k wrong ones, do not count.

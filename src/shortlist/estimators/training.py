@@ -15,12 +15,10 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
 from shortlist import losses
+from shortlist.estimators.inputs import as_matrix
 from shortlist.estimators.multilabel import encode_indicator
 from shortlist.estimators.normalization import check_normalize
 from shortlist.solvers.storage import Costs, Storage, open_storage
-
-_HALF_TENSORS = ("torch.float16", "torch.bfloat16")
-_SHORT_FLOATS = (np.float16, np.float32)
 
 
 def check_parameters(estimator: Any) -> None:
@@ -52,32 +50,17 @@ def check_parameters(estimator: Any) -> None:
 def check_input(
     estimator: Any, X: Any, *, accept_sparse: str | bool = "csr", **options: Any
 ) -> Any:
-    """scikit-learn's ``validate_data``, for floats of single or double precision; halves widen."""
+    """scikit-learn's ``validate_data``, for floats of single or double precision.
+
+    X may also be a tensor, in half precision, or a list of shards.
+    """
     return validate_data(
         estimator,
-        widened(X),
+        as_matrix(X),
         accept_sparse=accept_sparse,
         dtype=[np.float64, np.float32],
         **options,
     )
-
-
-def widened(X: Any) -> Any:
-    """X with half precision (float16, bfloat16) as float32 and tensors as arrays of their type.
-
-    scikit-learn would make float64 of all these. Anything else stays as it is.
-    """
-    if type(X).__module__.partition(".")[0] == "torch":
-        X = X.detach().cpu()
-        return (X.float() if str(X.dtype) in _HALF_TENSORS else X).numpy()
-    if hasattr(X, "iloc") and hasattr(X, "dtypes"):
-        kinds = set(np.atleast_1d(X.dtypes).tolist())
-        halves = np.dtype(np.float16) in kinds and kinds <= set(map(np.dtype, _SHORT_FLOATS))
-        return X.astype(np.float32) if halves else X
-    # NumPy knows bfloat16 by the name that other packages give it.
-    if getattr(getattr(X, "dtype", None), "name", None) in ("float16", "bfloat16"):
-        return X.astype(np.float32)
-    return X
 
 
 def loss_of(estimator: Any, multilabel: bool = False) -> losses.Loss:

@@ -73,7 +73,7 @@ def from_linear(
     import numpy as np
 
     from shortlist.estimators import TopKClassifier
-    from shortlist.estimators.training import widened
+    from shortlist.estimators.inputs import widened
     from shortlist.solvers import Result
 
     if not isinstance(linear, nn.Linear):
