@@ -28,7 +28,7 @@ _USED_BY = {
     "mat": {"label", "labels"},
     "named": set[str](),
 }
-_FOR_ALL = {"format", "split", "precision", "names"}
+_FOR_ALL = {"format", "split", "precision", "names", "scale"}
 _TABLES = ("csv", "parquet", "arrow")
 
 
@@ -51,6 +51,18 @@ def read_data(
     if labelled and data.y is None:
         raise DataError("has no labels", path=name)
     return data
+
+
+def labels_in(data: LabeledData) -> set[Any]:
+    """The labels that occur in data."""
+    classes = how_read(data).classes
+    return set(data.y.tolist()) if classes is None else set(classes)
+
+
+def refuse_label_sets(data: LabeledData, command: str) -> None:
+    """Raise for data with several labels an example, where one is needed."""
+    if how_read(data).classes is not None:
+        raise DataError(f"has several labels an example; {command} needs one", path=data.source)
 
 
 def how_read(data: LabeledData) -> Reading:
@@ -80,6 +92,7 @@ def _named(name: str, options: ReadingOptions, like: Reading | None) -> dict[str
     if name not in EMBEDDED + DOWNLOADED or os.path.exists(name):
         return {}
     from shortlist import datasets
+    from shortlist.datasets.read import scaled_parts
 
     _refuse_unused(options, "named", name)
     if options.format is not None:
@@ -95,7 +108,12 @@ def _named(name: str, options: ReadingOptions, like: Reading | None) -> dict[str
     found = {split: getattr(splits, split) for split in ("train", "val", "test")}
     if name in DOWNLOADED and precision == "float32":
         found = {s: d and replace(d, X=d.X.astype(precision)) for s, d in found.items()}
-    return {split: data for split, data in found.items() if data is not None}
+    parts = {split: data for split, data in found.items() if data is not None}
+    return scaled_parts(parts, _scale(options), like)
+
+
+def _scale(options: ReadingOptions) -> str | None:
+    return options.scale and options.scale.value
 
 
 def _from_file(
@@ -116,7 +134,8 @@ def _from_file(
         given["label"] = None
     # The labels of a model are known: its names are put to those, not to the ones in this file.
     names = options.names if like is None else None
-    return datasets.read_splits(name, format=kind, like=like, names=names, **given)
+    scale = _scale(options)
+    return datasets.read_splits(name, format=kind, like=like, names=names, scale=scale, **given)
 
 
 def _can_do_without_labels(kind: str, like: Reading | None) -> bool:

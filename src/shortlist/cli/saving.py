@@ -8,6 +8,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from shortlist.cli.output import is_standard_output, written_to
+
 
 def save_somewhere(model: Any, path: str, data: Mapping[str, Any]) -> str:
     """Save a model and return where.
@@ -18,8 +20,11 @@ def save_somewhere(model: Any, path: str, data: Mapping[str, Any]) -> str:
     import shortlist
 
     try:
-        shortlist.save(model, path, data=data)
+        with written_to(path) as place:
+            shortlist.save(model, place, data=data)
         return path
+    except BrokenPipeError:  # nobody reads it any more
+        raise
     except OSError as error:
         reason = error
     for other in _other_places(path):
@@ -35,7 +40,7 @@ def save_somewhere(model: Any, path: str, data: Mapping[str, Any]) -> str:
 
 def _other_places(path: str) -> Iterator[Path]:
     """A name that is not taken in each folder that there is."""
-    name = os.path.basename(path)
+    name = "model" if is_standard_output(path) else os.path.basename(path)
     for folder in (Path.cwd(), Path.home(), Path(tempfile.gettempdir())):
         names = itertools.chain([name], (f"{name}.{number}" for number in itertools.count(1)))
         yield next(folder / each for each in names if not os.path.lexists(folder / each))

@@ -61,7 +61,8 @@ def train(
             metavar="MODEL",
             rich_help_panel=OUTPUT,
             show_default=False,
-            help="Where to save the model. The file appears whole or not at all.",
+            help="Where to save the model. The file appears whole or not at all. - is standard "
+            "output.",
         ),
     ] = None,
     output: OutputOptions,
@@ -88,14 +89,17 @@ def train(
         return
     if model is None:
         raise ValueError("say where to save the model: -o MODEL (or -v N to cross-validate)")
-    from shortlist.cli.output import check_output
+    from shortlist.cli.output import check_output, is_standard_output
 
     check_output(model, inputs=(data, validation, reading.labels, reading.names))
+    to_stdout = is_standard_output(model)
+    if to_stdout and output.as_json:
+        raise ValueError("--json and -o - would both write to standard output")
     kept_in = checkpoints.parameters(output)
     trained, summary, kept = _fit(
         data, cost, validation, loss, shape, solver, reading, output, kept_in
     )
-    from shortlist.cli.output import print_json, print_line, say, size_of
+    from shortlist.cli.output import print_json, print_line, saved_line, say
     from shortlist.cli.saving import save_somewhere
 
     saved = save_somewhere(trained.set_params(verbose=0), model, kept)
@@ -107,9 +111,8 @@ def train(
     if output.as_json:
         print_json({**summary, "model": saved})
     elif not output.quiet:
-        for line in _lines(summary):
-            print_line(line)
-        print_line(f"saved in {saved} ({size_of(saved)})")
+        for line in [*_lines(summary), saved_line(saved)]:
+            say(output, line) if to_stdout else print_line(line)
     if interrupted:
         raise typer.Exit(INTERRUPTED)
     if saved != model:
@@ -128,7 +131,7 @@ def _fit(
     kept_in: dict[str, Any],
 ) -> tuple[Any, dict[str, Any], dict[str, Any]]:
     """The fitted classifier, what there is to tell of it, and how its data was read."""
-    from shortlist.cli.data import how_read, read_data
+    from shortlist.cli.data import how_read, labels_in, read_data
     from shortlist.cli.output import say_data
 
     parameters = estimator_parameters(loss, shape, solver, output)
@@ -144,7 +147,7 @@ def _fit(
         say_differences,
     )
 
-    weights = class_weights(shape.class_weight, set(y.tolist()))
+    weights = class_weights(shape.class_weight, labels_in(examples))
     model = TopKClassifier(C=cost, class_weight=weights, **parameters, **kept_in)
     check_trainable(model, y)
     like = how_read(examples)

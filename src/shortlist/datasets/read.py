@@ -11,6 +11,7 @@ from ..errors import DataError
 from .containers import SPLIT_NAMES, LabeledData
 from .files import STDIN, check_readable, format_suffix
 from .reading import Reading
+from .scaling import Scaling
 
 _FORMAT_OF_SUFFIX = {
     ".npy": "npy",
@@ -59,6 +60,7 @@ def read_splits(
     format: str | None = None,
     names: PathLike | Sequence[str] | Mapping[Any, str] | None = None,
     like: Reading | Mapping[str, Any] | None = None,
+    scale: str | None = None,
     **options: Any,
 ) -> dict[str, LabeledData]:
     """Read every part of a file: "train", "val" and "test", or "all" where it has no such parts.
@@ -78,9 +80,35 @@ def read_splits(
         parts = _read_file(first, kind, options)
     else:
         parts = _read_all(shards, path, kind, options)
+    parts = scaled_parts(parts, scale, like)
     if names is None and like is not None and like.class_names is not None:
         return _named(parts, like.class_names)
     return parts if names is None else _with_names(parts, names)
+
+
+def scaled_parts(
+    parts: dict[str, LabeledData], scale: str | None, like: Reading | None
+) -> dict[str, LabeledData]:
+    """Return the parts scaled as those of ``like`` were, else as ``scale`` says.
+
+    The numbers then come from the training part, or from all.
+    """
+    if like is not None:
+        scaling = like.scaling
+    elif scale is not None:
+        scaling = Scaling.of(parts.get("train", next(iter(parts.values()))).X, scale)
+    else:
+        scaling = None
+    if scaling is None:
+        return parts
+    return {
+        split: replace(
+            part,
+            X=scaling.apply(part.X),
+            reading=part.reading and replace(part.reading, scaling=scaling),
+        )
+        for split, part in parts.items()
+    }
 
 
 def _read_file(path: str, kind: str, options: dict[str, Any]) -> dict[str, LabeledData]:
@@ -153,6 +181,7 @@ def read_dataset(
     split: str | None = None,
     names: PathLike | Sequence[str] | Mapping[Any, str] | None = None,
     like: Reading | Mapping[str, Any] | None = None,
+    scale: str | None = None,
     **options: Any,
 ) -> LabeledData:
     """Read examples and labels from a file; ``X, y = read_dataset(path)``.
@@ -174,7 +203,11 @@ def read_dataset(
         How a file that goes with this one was read: its ``reading``, or what ``reading.to_dict()``
         gave. This file is read the same way: the same index base, the same columns by name and in
         the same order, the same treatment of missing values. Other columns are passed over;
-        missing ones are an error that names them. Labels may be absent.
+        missing ones are an error that names them. Labels may be absent. Features are scaled as
+        that file's were, whatever ``scale`` says.
+    scale : "standard", "minmax", "l2" or None
+        Scale the features, by numbers from this file (of several parts, from "train"). They are
+        kept in ``reading``, for other files. See :class:`~shortlist.datasets.Scaling`.
     **options
         What the format's reader takes: ``n_features`` and ``dtype`` always; ``label`` (None reads
         data without labels); see :func:`read_libsvm`, :func:`read_csv`, :func:`read_parquet`,
@@ -191,7 +224,7 @@ def read_dataset(
     """
     if split is not None and split not in SPLIT_NAMES:
         raise ValueError(f"split must be one of {', '.join(SPLIT_NAMES)}, got {split!r}")
-    parts = read_splits(path, format=format, names=names, like=like, **options)
+    parts = read_splits(path, format=format, names=names, like=like, scale=scale, **options)
     source = next(iter(parts.values())).source
     if split is None:
         if len(parts) > 1:
