@@ -39,14 +39,15 @@ def read_data(
     *,
     like: Reading | None = None,
     labelled: bool = True,
+    on_disk: bool = False,
 ) -> LabeledData:
-    """Read DATA.
+    """Read DATA; ``on_disk`` leaves the features of a file where they are.
 
     ``part`` is taken where there are several and ``--split`` does not say. ``like`` is how the
     model's training data was read; None takes the data as it is. With ``labelled=False`` the data
     may lack labels, and labels that it has are of no interest.
     """
-    parts = _named(name, options, like) or _from_file(name, options, like, labelled)
+    parts = _named(name, options, like) or _from_file(name, options, like, labelled, on_disk)
     data = _choose(parts, options.split.value if options.split else None, part, name)
     if labelled and data.y is None:
         raise DataError("has no labels", path=name)
@@ -117,7 +118,7 @@ def _scale(options: ReadingOptions) -> str | None:
 
 
 def _from_file(
-    name: str, options: ReadingOptions, like: Reading | None, labelled: bool
+    name: str, options: ReadingOptions, like: Reading | None, labelled: bool, on_disk: bool
 ) -> dict[str, LabeledData]:
     from shortlist import datasets
     from shortlist.datasets.read import data_format
@@ -134,8 +135,8 @@ def _from_file(
         given["label"] = None
     # The labels of a model are known: its names are put to those, not to the ones in this file.
     names = options.names if like is None else None
-    scale = _scale(options)
-    return datasets.read_splits(name, format=kind, like=like, names=names, scale=scale, **given)
+    given["scale"] = _scale(options)
+    return datasets.read_splits(name, format=kind, like=like, names=names, on_disk=on_disk, **given)
 
 
 def _can_do_without_labels(kind: str, like: Reading | None) -> bool:

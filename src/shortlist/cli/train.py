@@ -12,6 +12,7 @@ from shortlist.cli.options import (
     CostOption,
     DataArgument,
     LossOptions,
+    MemoryOption,
     OutputOptions,
     ShapeOptions,
     SolverOptions,
@@ -29,6 +30,7 @@ def train(
     cost: CostOption = 1.0,
     shape: ShapeOptions,
     solver: SolverOptions,
+    memory_limit: MemoryOption = None,
     checkpoints: CheckpointOptions,
     folds: Annotated[
         int | None,
@@ -81,6 +83,8 @@ def train(
     if folds is not None:
         if model is not None:
             raise ValueError("-v measures accuracy and makes no model: leave out -o, or -v")
+        if memory_limit is not None:
+            raise ValueError("--memory-limit is for training a model: leave it out, or -v")
         if checkpoints.checkpoint is not None:
             raise ValueError("-v keeps no checkpoints: leave out --checkpoint, or use cv")
         from shortlist.cli.cv import cross_validate_one
@@ -97,7 +101,7 @@ def train(
         raise ValueError("--json and -o - would both write to standard output")
     kept_in = checkpoints.parameters(output)
     trained, summary, kept = _fit(
-        data, cost, validation, loss, shape, solver, reading, output, kept_in
+        data, cost, validation, loss, shape, solver, memory_limit, reading, output, kept_in
     )
     from shortlist.cli.output import print_json, print_line, saved_line, say
     from shortlist.cli.saving import save_somewhere
@@ -126,6 +130,7 @@ def _fit(
     loss: LossOptions,
     shape: ShapeOptions,
     solver: SolverOptions,
+    memory_limit: str | None,
     reading: ReadingOptions,
     output: OutputOptions,
     kept_in: dict[str, Any],
@@ -135,7 +140,7 @@ def _fit(
     from shortlist.cli.output import say_data
 
     parameters = estimator_parameters(loss, shape, solver, output)
-    examples = read_data(name, reading, "train")
+    examples = read_data(name, reading, "train", on_disk=memory_limit is not None)
     X, y = examples
 
     from shortlist import TopKClassifier
@@ -148,7 +153,8 @@ def _fit(
     )
 
     weights = class_weights(shape.class_weight, labels_in(examples))
-    model = TopKClassifier(C=cost, class_weight=weights, **parameters, **kept_in)
+    limits = {"memory_limit": memory_limit, **kept_in}
+    model = TopKClassifier(C=cost, class_weight=weights, **limits, **parameters)
     check_trainable(model, y)
     like = how_read(examples)
     held_out = read_validation(like, validation, reading) if validation is not None else None

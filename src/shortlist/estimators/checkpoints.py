@@ -10,7 +10,7 @@ import hashlib
 import os
 import time
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -36,14 +36,15 @@ from shortlist._state_files import (
     told_as,
     write_state,
 )
+from shortlist.datasets.on_disk import RowsOnDisk
 from shortlist.errors import CheckpointError
 from shortlist.estimators.convergence import level_outside
+from shortlist.estimators.elsewhere import HeldElsewhere, stays_elsewhere
 from shortlist.estimators.training import check_input
 from shortlist.solvers.duals import Duals, SparseDuals
 from shortlist.solvers.problem import Problem
 from shortlist.solvers.records.checkpoint import STAGES, Snapshot, Stage
 from shortlist.solvers.records.result import Evaluation, Result
-from shortlist.solvers.storage.base import chunks
 from shortlist.solvers.strategy.train import Solution
 
 CHECKPOINT_FILE = FileKind("checkpoint", 1, CheckpointError)
@@ -52,6 +53,7 @@ _PARAMETERS = (
     *("kernel", "gamma_", "degree", "coef0"),
     *("loss", "k", "variant", "smoothing", "C", "fit_intercept", "intercept_scaling", "normalize"),
 )
+_ROWS_HASHED_AT_ONCE = 4096
 
 Identity = dict[str, Any]
 
@@ -61,24 +63,41 @@ def identity_of(model: Any, problem: Problem, X: Any, **more: Any) -> Identity:
     parameters = {name: getattr(model, name) for name in _PARAMETERS if hasattr(model, name)}
     if callable(parameters.get("kernel")):
         parameters["kernel"] = getattr(model.kernel, "__qualname__", type(model.kernel).__name__)
-    accept_sparse = "csr" if get_tags(model).input_tags.sparse else False
-    X = check_input(model, X, reset=False, accept_sparse=accept_sparse)
     classes = np.frombuffer(repr(model.classes_.tolist()).encode(), np.uint8)
     return {
         "parameters": {**parameters, **more},
-        "examples": _hash(*([X.data, X.indices, X.indptr] if sparse.issparse(X) else [X])),
-        "labels": _hash(problem.costs.y, classes),
-        "weights of examples": _hash(problem.costs.cost),
-        "features": X.shape[1],
+        "examples": _hash(_contents(model, X)),
+        "labels": _hash([problem.costs.y, classes]),
+        "weights of examples": _hash([problem.costs.cost]),
     }
 
 
-def _hash(*arrays: NDArray) -> str:
+def _contents(model: Any, X: Any) -> Iterator[NDArray]:
+    """Arrays that hold all that X does, the same for rows in memory and on disk."""
+    rows = stays_elsewhere(X, getattr(model, "memory_limit", None))
+    if isinstance(rows, HeldElsewhere):
+        raise ValueError("checkpoint is for examples that this process reads itself")
+    if rows is None:
+        accept_sparse = "csr" if get_tags(model).input_tags.sparse else False
+        X = X[:] if isinstance(X, RowsOnDisk) else X
+        rows = check_input(model, X, reset=False, accept_sparse=accept_sparse)
+    for begin in range(0, rows.shape[0], _ROWS_HASHED_AT_ONCE):
+        piece = rows[begin : begin + _ROWS_HASHED_AT_ONCE]
+        if sparse.issparse(piece):
+            yield from (
+                piece.data,
+                piece.indices.astype(np.int64),
+                np.diff(piece.indptr).astype(np.int64),
+            )
+        else:
+            yield piece
+
+
+def _hash(arrays: Iterable[NDArray]) -> str:
     found = hashlib.blake2b(digest_size=32)
     for array in arrays:
         found.update(f"{array.dtype.str} {array.shape}\n".encode())
-        for part in chunks(len(array), array.nbytes // max(len(array), 1)):
-            found.update(bytes_of(array[part]))
+        found.update(bytes_of(array))
     return found.hexdigest()
 
 
@@ -249,7 +268,8 @@ def _stage(entry: Any, n_looks: int) -> Stage:
 def _duals(problem: Problem, entry: Any) -> Duals:
     shape, dtype = (problem.storage.n, problem.n_classes), problem.storage.dtype
     if isinstance(entry, np.ndarray):
-        return check_array("duals", entry, shape, dtype)
+        # A limit on memory may leave no room for duals: then there are none.
+        return check_array("duals", entry, shape if len(entry) else (0, shape[1]), dtype)
     values = check_array("duals", entry["values"], entry["values"].shape, dtype)
     require(entry["counts"].shape == shape[:1], "there is not one number of duals an example")
     return SparseDuals.from_entries(shape[1], entry["counts"], entry["columns"], values)

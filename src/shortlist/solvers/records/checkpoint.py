@@ -64,14 +64,20 @@ def restored_state(problem: Problem, snapshot: Snapshot) -> State:
     """The state to go on from: the snapshot's duals and the weights that belong to them.
 
     Duals outside the domain of the conjugate would certify what is not true. They become zero,
-    which is inside for every loss here.
+    which is inside for every loss here. A storage that keeps no duals gets none.
     """
-    duals, loss, y = snapshot.duals, problem.loss.dual_loss, problem.costs.y
-    for part in chunks(problem.storage.n, problem.n_classes * 8):
-        values = as_array(duals[part])
+    storage, loss, y = problem.storage, problem.loss.dual_loss, problem.costs.y
+    state, saved = problem.zero_state(), snapshot.duals
+    if not storage.keeps_duals or len(saved) != storage.n:
+        return state
+    if type(saved) is type(state.duals) is np.ndarray:
+        state.duals = saved  # two of them need not fit into memory
+    for part in chunks(storage.n, problem.n_classes * 8):
+        values = as_array(saved[part])
         outside = ~np.isfinite(loss.row_conjugates(values, y[part]))
-        if outside.any():
-            store(duals, part, y[part], np.where(outside[:, None], 0, values).astype(duals.dtype))
-    state = State(problem.storage.zero_weights(problem.n_classes), duals, snapshot.starts)
+        if outside.any() or state.duals is not saved:
+            values = np.where(outside[:, None], 0, values).astype(saved.dtype)
+            store(state.duals, part, y[part], values)
+    state.starts[:] = snapshot.starts
     problem.rebuild(state)
     return state

@@ -6,7 +6,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from shortlist.solvers.duals import store
 from shortlist.solvers.problem import Problem
 from shortlist.solvers.records.checkpoint import (
     ASCENT,
@@ -114,12 +113,13 @@ def _train_convex(
 
 def _solve(run: Run, random: np.random.Generator, warm: bool, weights: NDArray | None) -> str:
     """Minimise; leaves the best in the run and duals to go on from in its state."""
+    keeps_duals = run.problem.storage.keeps_duals
     if not warm:
         begin_at_means(run.problem, run.state)
-    elif run.certify().within(run.tol):
+    elif keeps_duals and run.certify().within(run.tol):
         return "converged"
     if run.stage.name == ASCENT and weights is None:
-        if _descend_at_once(run.problem, run.tol):
+        if not keeps_duals or _descend_at_once(run.problem, run.tol):
             weights = run.state.weights
         else:
             status = _ascend_first(run, random)
@@ -129,7 +129,7 @@ def _solve(run: Run, random: np.random.Generator, warm: bool, weights: NDArray |
     if run.stage.name != FINISH:
         assert weights is not None
         status = _descend(run, weights)
-        if status != "stalled":
+        if status != "stalled" or not keeps_duals:
             return status
         # The line search is at the end of its digits; coordinate steps have more.
         run.begin(FINISH)
@@ -151,7 +151,7 @@ def _descend(run: Run, weights: NDArray) -> str:
     if not run.problem.loss.smooth:
         return descend_smoothed(run, weights)
     status, for_dual = descend(run, weights)
-    if for_dual is not None:
+    if for_dual is not None and run.problem.storage.keeps_duals:
         run.problem.fill_duals(for_dual, run.state)
     return status
 
@@ -190,9 +190,9 @@ def begin_at_means(problem: Problem, state: State) -> None:
     if not values[best] > 0.0:
         return
     t = trials[best]
-    dtype = problem.storage.dtype
-    store(state.duals, slice(0, problem.storage.n), costs.y, (t * gradients).astype(dtype)[costs.y])
-    state.weights = np.ascontiguousarray(t * direction, dtype)
+    if problem.storage.keeps_duals:
+        problem.storage.spread_duals(t * gradients, costs, state.duals)
+    state.weights = np.ascontiguousarray(t * direction, problem.storage.dtype)
     state.rounding = 4.0 * (
         float(np.vdot(state.weights, state.weights))
         + float(np.sum(problem.storage.kappa * costs.cost**2))
@@ -225,6 +225,10 @@ def _patience(problem: Problem, tol: float) -> float:
 def _recover(run: Run) -> None:
     """Make weights, duals and the record agree again after a cut anywhere."""
     run.callback = None
+    if not run.problem.storage.keeps_duals:
+        if run.weights is None:
+            run.record(run.problem.primal(run.state.weights), 0.0, run.state.weights)
+        return
     # The duals are feasible at all times; the weights may be behind them by a visit or two.
     run.problem.rebuild(run.state)
     if run.weights is None or run.history[-1].epoch < run.epochs:
