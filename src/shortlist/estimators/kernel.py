@@ -9,7 +9,7 @@ from scipy import sparse
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
 from shortlist._memory import available_bytes
-from shortlist.estimators.callbacks import CallbackSupportMixin
+from shortlist.estimators.callbacks import CallbackSupportMixin, with_callbacks
 from shortlist.estimators.fitted import (
     all_or_nothing,
     common_meta,
@@ -161,6 +161,7 @@ class KernelTopKClassifier(PathMixin, CallbackSupportMixin, ShortlistClassifier)
         return tags
 
     @all_or_nothing
+    @with_callbacks
     def fit(
         self,
         X: ArrayLike,

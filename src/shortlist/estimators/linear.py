@@ -11,7 +11,7 @@ from sklearn.utils.extmath import row_norms
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from shortlist.datasets.on_disk import RowsOnDisk
-from shortlist.estimators.callbacks import CallbackSupportMixin
+from shortlist.estimators.callbacks import CallbackSupportMixin, with_callbacks
 from shortlist.estimators.elsewhere import check_elsewhere, open_examples, stays_elsewhere
 from shortlist.estimators.fitted import (
     all_or_nothing,
@@ -177,6 +177,7 @@ class TopKClassifier(PathMixin, CallbackSupportMixin, ShortlistClassifier):
         return tags
 
     @all_or_nothing
+    @with_callbacks
     def fit(
         self,
         X: ArrayLike,
