@@ -55,7 +55,7 @@ class KernelTopKClassifier(PathMixin, CallbackSupportMixin, ShortlistClassifier)
     Parameters
     ----------
     loss, k, variant, smoothing, margins, rank_weights, C, tol, max_epochs, fit_intercept, \
-            intercept_scaling, class_weight, random_state, verbose
+            intercept_scaling, class_weight, random_state, verbose, checkpoint, checkpoint_every
         Those of :class:`TopKClassifier`. The truncated entropy, which is not convex, has no
         kernel version. An intercept adds the constant ``intercept_scaling ** 2`` to the kernel.
     kernel : {"rbf", "linear", "poly", "precomputed"} or callable, default="rbf"
@@ -133,6 +133,8 @@ class KernelTopKClassifier(PathMixin, CallbackSupportMixin, ShortlistClassifier)
         class_weight: Any = None,
         random_state: Any = None,
         verbose: int = 0,
+        checkpoint: Any = None,
+        checkpoint_every: float = 60.0,
     ) -> None:
         self.loss = loss
         self.k = k
@@ -153,6 +155,8 @@ class KernelTopKClassifier(PathMixin, CallbackSupportMixin, ShortlistClassifier)
         self.class_weight = class_weight
         self.random_state = random_state
         self.verbose = verbose
+        self.checkpoint = checkpoint
+        self.checkpoint_every = checkpoint_every
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -109,6 +109,13 @@ class TopKClassifier(PathMixin, CallbackSupportMixin, ShortlistClassifier):
         "4GB", or a number of bytes, that the process's resident set is kept below. X may then be a
         memory map (``np.load(..., mmap_mode="r")``) or ``read_dataset(..., on_disk=True)``, larger
         than memory: its rows are read in pieces, and duals that do not fit are mapped or not kept.
+    checkpoint : path-like or None, default=None
+        A file to keep training in, so that a process that was killed loses at most
+        ``checkpoint_every`` seconds: the same ``fit`` in another process goes on from there.
+        It is data, checked when it is read, and refused if data or parameters differ. It stays
+        when training has ended: delete it then.
+    checkpoint_every : float, default=60.0
+        Seconds between two checkpoints. They are written between blocks of visits or steps.
 
     Attributes
     ----------
@@ -157,6 +164,8 @@ class TopKClassifier(PathMixin, CallbackSupportMixin, ShortlistClassifier):
         random_state: Any = None,
         verbose: int = 0,
         memory_limit: str | int | None = None,
+        checkpoint: Any = None,
+        checkpoint_every: float = 60.0,
     ) -> None:
         self.loss = loss
         self.k = k
@@ -175,6 +184,8 @@ class TopKClassifier(PathMixin, CallbackSupportMixin, ShortlistClassifier):
         self.random_state = random_state
         self.verbose = verbose
         self.memory_limit = memory_limit
+        self.checkpoint = checkpoint
+        self.checkpoint_every = checkpoint_every
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
