@@ -9,7 +9,7 @@ from scipy import sparse
 import shortlist
 from shortlist import TopKClassifier
 from shortlist.datasets import load_letter
-from shortlist.estimators import linear
+from shortlist.estimators import updates
 from shortlist.solvers import memory
 from tests.estimators.objectives import certified_distance, named_data
 
@@ -97,7 +97,7 @@ def test_what_is_kept(data, monkeypatch, tmp_path):
     copies = [pickle.loads(pickle.dumps(model))]
     shortlist.save(model, tmp_path / "model")
     copies.append(shortlist.load(tmp_path / "model"))
-    monkeypatch.setattr(linear, "SMALL", 1)
+    monkeypatch.setattr(updates, "SMALL", 1)
     copies.append(TopKClassifier(random_state=0).fit(X, y))
     for copy in copies:
         with pytest.raises(ValueError, match="has not kept"):

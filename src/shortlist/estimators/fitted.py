@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shortlist.estimators.callbacks import told_to_scikit_learn
+from shortlist.estimators.checkpoints import open_checkpoint
 from shortlist.estimators.convergence import warn_unless_converged
 from shortlist.estimators.progress import with_progress
 from shortlist.estimators.training import seed_of
@@ -51,10 +52,13 @@ def fit_model(
     """
     problem, examples = model._problem(X, y, sample_weight)
     accuracy = model._accuracy_on(*validation)
-    start = model._warm_start(problem)
+    checkpoint = open_checkpoint(model, problem, X)
+    resume = checkpoint.snapshot() if checkpoint is not None else None
+    start = model._warm_start(problem) if resume is None else (None, None)
     data = {"X": X, "y": y}
     data["metadata"] = {} if sample_weight is None else {"sample_weight": sample_weight}
-    solution = train_model(model, problem, examples, start, callback, data, accuracy)
+    options = {"accuracy": accuracy, "keeper": checkpoint, "resume": resume}
+    solution = train_model(model, problem, examples, start, callback, data, **options)
     return problem, examples, solution
 
 
@@ -65,11 +69,12 @@ def train_model(
     start: tuple[State | None, NDArray | None],
     callback: Callback | None,
     data: dict[str, Any],
-    accuracy: Callable[[NDArray], float] | None = None,
+    **options: Any,
 ) -> Solution:
     """Train from ``start``, a state and weights, and make ``model`` a fitted one.
 
-    ``data`` is what scikit-learn's callbacks are told of the user's data.
+    ``data`` is what scikit-learn's callbacks are told of the user's data; ``options`` are further
+    ones of ``train``.
     """
     title = f"{model.loss} k={model.k} C={model.C:g}"
     attributes = partial(model._attributes, examples=examples)
@@ -86,7 +91,7 @@ def train_model(
             state=state,
             weights=weights,
             callback=shown,
-            accuracy=accuracy,
+            **options,
         )
         adopt(model, attributes(solution.weights), solution.result)
     warn_unless_converged(solution.result, model.C, model.tol)
@@ -104,7 +109,8 @@ def adopt(model: Any, attributes: dict[str, Any], result: Result) -> None:
 def common_meta(model: Any) -> dict[str, Any]:
     """What a model file says of either classifier."""
     meta: dict[str, Any] = {
-        "params": model.get_params(),
+        # Where checkpoints lie is no part of a model.
+        "params": {**model.get_params(), "checkpoint": None},
         "classes": model.classes_,
         "multilabel": model.multilabel_,
         "n_features_in": model.n_features_in_,

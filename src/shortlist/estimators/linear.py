@@ -6,7 +6,6 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy import sparse
 from sklearn.utils import check_consistent_length
 from sklearn.utils.extmath import row_norms
 from sklearn.utils.validation import check_is_fitted, column_or_1d
@@ -19,7 +18,6 @@ from shortlist.estimators.fitted import (
     common_meta,
     fit_model,
     restore_common,
-    train_model,
 )
 from shortlist.estimators.multilabel import is_indicator
 from shortlist.estimators.normalization import normalized
@@ -36,9 +34,10 @@ from shortlist.estimators.training import (
     loss_of,
     make_costs,
     takes_several_labels,
+    with_counted_margins,
 )
 from shortlist.estimators.two_classes import folded, unfolded
-from shortlist.estimators.updates import SMALL, LastFit, Rows, go_on, joined, stay
+from shortlist.estimators.updates import LastFit, Rows, UpdateMixin
 from shortlist.metrics import topk_accuracy
 from shortlist.metrics._indicators import as_indicator, hit_rate
 from shortlist.metrics._inputs import columns_of_labels
@@ -48,10 +47,9 @@ from shortlist.solvers.problem import Problem
 from shortlist.solvers.records.run import Callback
 from shortlist.solvers.storage import State
 from shortlist.solvers.strategy.path import state_from_duals
-from shortlist.solvers.strategy.train import Solution
 
 
-class TopKClassifier(PathMixin, CallbackSupportMixin, ShortlistClassifier):
+class TopKClassifier(UpdateMixin, PathMixin, CallbackSupportMixin, ShortlistClassifier):
     """Linear classifier trained for its shortlist of k labels, with a certificate.
 
     Minimises  1/2 |W|^2 + C sum_i w_i L(y_i, W'x_i)  to a relative duality gap of at most
@@ -65,10 +63,22 @@ class TopKClassifier(PathMixin, CallbackSupportMixin, ShortlistClassifier):
     k : int, default=1
         Size of the shortlist, at most the number of classes less one. Sets the loss (one-vs-all
         losses excepted), the length of ``predict_topk`` and the accuracy that ``score`` reports.
-    variant : {"alpha", "beta"}, default="alpha"
-        Which top-k simplex bounds the duals; both are the same at k=1.
+    variant : {"alpha", "beta", "printed"}, default="alpha"
+        Which top-k simplex bounds the duals; all are the same at k=1. "printed", for the hinges, is
+        alpha as the paper prints it.
     smoothing : float, default=1.0
         gamma of the smoothed hinges.
+    margins : "ldam", array-like or None, default=None
+        For the hinges: by how much a label is to lead, 1 by default. Numbers of shape (n_classes,)
+        in the order of ``classes_``, one for each label, or (n_classes, n_classes), one for each
+        label (row) and wrong label. "ldam" makes them proportional to n_y^(-1/4), n_y the number of
+        training examples of the label, the largest 1: rare classes are asked to lead by more.
+    rank_weights : array-like or None, default=None
+        For the hinges: weights of the largest, second largest, ... violation of a margin, in
+        place of 1/k for each of k. They do not increase and are scaled to sum to 1. This is the
+        ordered weighted loss of Usunier et al. (variant "beta"); see
+        :func:`shortlist.losses.mixture_weights` for several k at once. ``k`` then only sets the
+        length of the shortlist.
     C : float, default=1.0
         Weight of the loss against the regularisation, as in scikit-learn's linear models. With
         two classes and a loss that is not one-vs-all, half of scikit-learn's C gives
@@ -98,6 +108,13 @@ class TopKClassifier(PathMixin, CallbackSupportMixin, ShortlistClassifier):
         "4GB", or a number of bytes, that the process's resident set is kept below. X may then be a
         memory map (``np.load(..., mmap_mode="r")``) or ``read_dataset(..., on_disk=True)``, larger
         than memory: its rows are read in pieces, and duals that do not fit are mapped or not kept.
+    checkpoint : path-like or None, default=None
+        A file to keep training in, so that a process that was killed loses at most
+        ``checkpoint_every`` seconds: the same ``fit`` in another process goes on from there.
+        It is data, checked when it is read, and refused if data or parameters differ. It stays
+        when training has ended: delete it then.
+    checkpoint_every : float, default=60.0
+        Seconds between two checkpoints. They are written between blocks of visits or steps.
 
     Attributes
     ----------
@@ -134,6 +151,8 @@ class TopKClassifier(PathMixin, CallbackSupportMixin, ShortlistClassifier):
         k: int = 1,
         variant: str = "alpha",
         smoothing: float = 1.0,
+        margins: Any = None,
+        rank_weights: Any = None,
         C: float = 1.0,
         tol: float = 1e-3,
         max_epochs: int = 1000,
@@ -145,11 +164,15 @@ class TopKClassifier(PathMixin, CallbackSupportMixin, ShortlistClassifier):
         random_state: Any = None,
         verbose: int = 0,
         memory_limit: str | int | None = None,
+        checkpoint: Any = None,
+        checkpoint_every: float = 60.0,
     ) -> None:
         self.loss = loss
         self.k = k
         self.variant = variant
         self.smoothing = smoothing
+        self.margins = margins
+        self.rank_weights = rank_weights
         self.C = C
         self.tol = tol
         self.max_epochs = max_epochs
@@ -161,6 +184,8 @@ class TopKClassifier(PathMixin, CallbackSupportMixin, ShortlistClassifier):
         self.random_state = random_state
         self.verbose = verbose
         self.memory_limit = memory_limit
+        self.checkpoint = checkpoint
+        self.checkpoint_every = checkpoint_every
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -201,72 +226,6 @@ class TopKClassifier(PathMixin, CallbackSupportMixin, ShortlistClassifier):
         self._keep(problem, rows, solution)
         return self
 
-    @all_or_nothing
-    @with_callbacks
-    def update(
-        self,
-        X_new: ArrayLike | None = None,
-        y_new: ArrayLike | None = None,
-        sample_weight: ArrayLike | None = None,
-        *,
-        removed: ArrayLike | None = None,
-        callback: Callback | None = None,
-    ) -> Self:
-        """Train on changed data: rows added, removed or relabelled, and new classes.
-
-        The model is that of ``fit`` on the data as it is then, with its own certificate. Training
-        goes on from the duals of the rows that stay, which takes fewer epochs than a fit.
-
-        ``X_new`` and ``y_new`` are added at the end. ``removed`` are the rows to leave out, by
-        number or as a mask: those of the last ``fit`` in their order, followed by those of every
-        ``update`` since. To relabel rows, remove them and add them with their new labels.
-
-        The data and duals of the last fit are needed. They are kept, the data without a copy, if
-        together they take at most 64 MiB, or with ``warm_start=True`` whatever their size; they
-        are neither saved nor pickled.
-        """
-        check_is_fitted(self)
-        check_parameters(self)
-        last: LastFit | None = getattr(self, "_last", None)
-        if last is None or last.rows is None:
-            raise ValueError(
-                "update needs the data of the last fit, which this model has not kept: large data "
-                "is kept with warm_start=True only, and none is saved with a model or kept for "
-                "indicators of several labels. Use fit"
-            )
-        if (X_new is None) != (y_new is None):
-            raise ValueError("X_new and y_new go together: give both or neither")
-        kept = stay(removed, len(last.rows.y))
-        X, y = (last.rows.X[:0], last.rows.y[:0]) if X_new is None else (X_new, y_new)
-        X = normalized(check_input(self, X, reset=False, ensure_min_samples=0), self.normalize)
-        rows = joined(last.rows, kept, X, y, sample_weight)
-        problem = self._problem_of(rows, several=False)
-        same_loss = last.loss == problem.loss
-        start = go_on(last, problem, self.classes_, kept) if same_loss else (None, None)
-        data = {"X": rows.X, "y": rows.y, "metadata": {}}
-        solution = train_model(self, problem, rows, start, callback, data)
-        self._keep(problem, rows, solution)
-        return self
-
-    def _keep(self, problem: Problem, rows: Rows, solution: Solution) -> None:
-        """Keep what a warm start or an update goes on from, if asked for or small."""
-        in_memory = isinstance(rows.X, np.ndarray) or sparse.issparse(rows.X)
-        updatable = in_memory and not self.multilabel_
-        last = LastFit(
-            solution, problem.loss, problem.costs, self.classes_, rows if updatable else None
-        )
-        if self.warm_start or (updatable and last.nbytes <= SMALL):
-            self._last = last
-        else:
-            self.__dict__.pop("_last", None)
-
-    def __getstate__(self) -> dict[str, Any]:
-        state = dict(super().__getstate__())
-        last = state.pop("_last", None)
-        if self.warm_start and last is not None:
-            state["_last"] = last._replace(rows=None)
-        return state
-
     def _problem(self, X: Any, y: Any, sample_weight: Any) -> tuple[Problem, Rows]:
         """Check everything the user gave and set classes_; shared by fit and fit_path.
 
@@ -288,6 +247,7 @@ class TopKClassifier(PathMixin, CallbackSupportMixin, ShortlistClassifier):
         X, y, sample_weight = rows
         loss = loss_of(self, several)
         classes, codes, weights = encode_targets(X, y, loss, sample_weight, self.class_weight)
+        loss = with_counted_margins(self, loss, codes, len(classes), sample_weight)
         free = FREE_CONSTANT if self.fit_intercept == "free" else 0.0
         if free:
             check_free_intercept(loss, classes, codes, weights)

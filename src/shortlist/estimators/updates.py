@@ -5,16 +5,26 @@ the duals of the rows that stay and from zero for new rows. The certificate is t
 data as it is then.
 """
 
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
-from sklearn.utils.validation import _check_sample_weight, check_consistent_length, column_or_1d
+from sklearn.utils.validation import (
+    _check_sample_weight,
+    check_consistent_length,
+    check_is_fitted,
+    column_or_1d,
+)
 
+from shortlist.estimators.callbacks import with_callbacks
+from shortlist.estimators.fitted import all_or_nothing, train_model
+from shortlist.estimators.normalization import normalized
+from shortlist.estimators.training import check_input, check_parameters
 from shortlist.losses import Loss
 from shortlist.solvers.duals import Duals, as_array, store
 from shortlist.solvers.problem import Problem
+from shortlist.solvers.records.run import Callback
 from shortlist.solvers.storage import Costs, State
 from shortlist.solvers.storage.base import chunks
 from shortlist.solvers.strategy.path import state_from_duals
@@ -139,3 +149,78 @@ def _carried(
         now[before[:, ~there].any(axis=1)] = 0
         store(duals, part, y[part], now)
     return duals
+
+
+class UpdateMixin:
+    """``update`` for the linear classifier."""
+
+    classes_: NDArray
+    multilabel_: bool
+    normalize: str | None
+    warm_start: bool
+
+    @all_or_nothing
+    @with_callbacks
+    def update(
+        self,
+        X_new: ArrayLike | None = None,
+        y_new: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+        *,
+        removed: ArrayLike | None = None,
+        callback: Callback | None = None,
+    ) -> Self:
+        """Train on changed data: rows added, removed or relabelled, and new classes.
+
+        The model is that of ``fit`` on the data as it is then, with its own certificate. Training
+        goes on from the duals of the rows that stay, which takes fewer epochs than a fit.
+
+        ``X_new`` and ``y_new`` are added at the end. ``removed`` are the rows to leave out, by
+        number or as a mask: those of the last ``fit`` in their order, followed by those of every
+        ``update`` since. To relabel rows, remove them and add them with their new labels.
+
+        The data and duals of the last fit are needed. They are kept, the data without a copy, if
+        together they take at most 64 MiB, or with ``warm_start=True`` whatever their size; they
+        are neither saved nor pickled.
+        """
+        check_is_fitted(self)
+        check_parameters(self)
+        last: LastFit | None = getattr(self, "_last", None)
+        if last is None or last.rows is None:
+            raise ValueError(
+                "update needs the data of the last fit, which this model has not kept: large data "
+                "is kept with warm_start=True only, and none is saved with a model or kept for "
+                "indicators of several labels. Use fit"
+            )
+        if (X_new is None) != (y_new is None):
+            raise ValueError("X_new and y_new go together: give both or neither")
+        kept = stay(removed, len(last.rows.y))
+        X, y = (last.rows.X[:0], last.rows.y[:0]) if X_new is None else (X_new, y_new)
+        X = normalized(check_input(self, X, reset=False, ensure_min_samples=0), self.normalize)
+        rows = joined(last.rows, kept, X, y, sample_weight)
+        problem = self._problem_of(rows, several=False)  # type: ignore[attr-defined]
+        same_loss = last.loss == problem.loss
+        start = go_on(last, problem, self.classes_, kept) if same_loss else (None, None)
+        data = {"X": rows.X, "y": rows.y, "metadata": {}}
+        solution = train_model(self, problem, rows, start, callback, data)
+        self._keep(problem, rows, solution)
+        return self
+
+    def _keep(self, problem: Problem, rows: Rows, solution: Solution) -> None:
+        """Keep what a warm start or an update goes on from, if asked for or small."""
+        in_memory = isinstance(rows.X, np.ndarray) or sparse.issparse(rows.X)
+        updatable = in_memory and not self.multilabel_
+        last = LastFit(
+            solution, problem.loss, problem.costs, self.classes_, rows if updatable else None
+        )
+        if self.warm_start or (updatable and last.nbytes <= SMALL):
+            self._last = last
+        else:
+            self.__dict__.pop("_last", None)
+
+    def __getstate__(self) -> dict[str, Any]:
+        state: dict[str, Any] = dict(super().__getstate__())  # type: ignore[call-overload]
+        last = state.pop("_last", None)
+        if self.warm_start and last is not None:
+            state["_last"] = last._replace(rows=None)
+        return state
