@@ -18,7 +18,7 @@ FLOORS = [
     {"solvers", "metrics", "calibration"},
     {"estimators", "torch"},
     {"_model_checks", "persistence", "_responses", "probabilities"},
-    {"conformal", "onnx", "plots"},
+    {"conformal", "distributed", "onnx", "plots"},
     {"experiments"},
     {"cli", "__main__"},
 ]

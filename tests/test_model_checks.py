@@ -92,6 +92,10 @@ IMPOSSIBLE_LINEAR = {
     "data": (set_data(code="x"), "unknown entry 'code' in a description of data"),
     "data's width": (set_data(n_features=7), "the data had another number of features"),
     "data's base": (set_data(index_base=2), "index_base of a description of data cannot be 2"),
+    "data's scaling": (
+        set_data(scaling={"kind": "standard", "factor": [1.0]}),
+        "factor of a scaling must be a finite number for each feature",
+    ),
     "data's names": (set_data(class_names=[[0, "a"], [0, "b"]]), "a class has two names"),
     "data's labels": (set_data(classes=[1, 2]), "the data had another number of labels"),
     "several labels": (set_meta(multilabel=1), "multilabel is neither True nor False"),

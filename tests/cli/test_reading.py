@@ -1,14 +1,17 @@
 """A model keeps how its data was read; other data is read the same way, and guesses are told."""
 
 import json
+import os
 from pathlib import Path
 
 import numpy as np
 import pytest
+from scipy import sparse
+from scipy.io import savemat
 
 import shortlist
 from shortlist.datasets import write_libsvm
-from tests.cli.conftest import NAMES
+from tests.cli.conftest import NAMES, shell
 
 # Two classes that a single feature tells apart, far enough for an accuracy of 100%.
 APART = "{label} {index}:{sign}5 {other}:1\n"
@@ -168,3 +171,116 @@ def test_weights_names_and_missing_values_of_a_table(command, files):
     assert command("train", path, "-o", "m", *options, "--missing", "drop").err.splitlines()[1] == (
         f"{path}: 108 examples, 5 features, 4 classes, 12 more left out for missing values"
     )
+
+
+def test_several_labels(command, tmp_path):
+    """Examples of one or two of the labels 10, 20 and 30, in LibSVM's way to write them."""
+    random = np.random.default_rng(0)
+    Y = random.random((80, 3)) < 0.5
+    X = np.hstack([4.0 * Y, random.normal(size=(80, 2))])
+    lines = []
+    for labels, row in zip(Y, X, strict=True):
+        listed = ",".join(str(10 * (j + 1)) for j in np.flatnonzero(labels))
+        lines.append(f"{listed} " + " ".join(f"{j}:{value}" for j, value in enumerate(row)))
+    Path("several.svm").write_text("\n".join(lines) + "\n")
+    Path("bare.svm").write_text("\n".join(line.split(" ", 1)[1] for line in lines) + "\n")
+    ended = command("train", "several.svm", "-o", "m", "--loss", "hinge", "-C", 0.01, "--json")
+    assert ended.err.splitlines()[0] == (
+        "several labels an example, 3 in all; 5 features; indices from 0 (there is an index 0)"
+    )
+    loaded = shortlist.load("m")
+    assert loaded.multilabel_
+    assert json.loads(ended.out)["accuracy"]["training"]["top-1"] == loaded.score(X, Y)
+    rows = command("predict", "m", "bare.svm", "-k", 2, "--no-scores").out.splitlines()[1:]
+    assert rows == [f"{10 * (a + 1)},{10 * (b + 1)}" for a, b in loaded.predict_topk(X, 2)]
+    told = json.loads(command("evaluate", "m", "several.svm", "--json", "-k", 2).out)
+    best = loaded.predict_topk(X, 2)
+    for column, entry in enumerate(told["classes"]):
+        mine = Y[:, column]
+        assert (entry["label"], entry["n_samples"]) == (10 * (column + 1), mine.sum())
+        assert entry["topk"] == pytest.approx((best[mine] == column).any(axis=1).mean())
+    assert told["accuracy"][0] == pytest.approx(loaded.score(X, Y))
+    for refused in (command("cv", "several.svm"), command("train", "several.svm", "-v", 2)):
+        assert "has several labels an example" in refused.err
+    Path("strange.svm").write_text("10,40 0:1\n")
+    assert "label 40 is none of the model's" in command("evaluate", "m", "strange.svm").err
+
+
+@pytest.mark.parametrize("kind", ["standard", "minmax", "l2"])
+def test_scaling_is_kept_in_the_model(command, files, kind):
+    """The oracle is a pipeline of scikit-learn's own scalers."""
+    from sklearn import preprocessing
+    from sklearn.pipeline import make_pipeline
+
+    scaler = {
+        "standard": preprocessing.StandardScaler(),
+        "minmax": preprocessing.MinMaxScaler(),
+        "l2": preprocessing.Normalizer(),
+    }[kind]
+    X = files.X * np.array([1000, 1, 0.01, 1, 1])
+    path = files.write_csv("uneven.csv", [*"pqrst", "y"], X, files.y)
+    hinted = command("train", path, "-o", "m")
+    assert hinted.err.splitlines()[2].startswith("hint: values of p are around ")
+    ended = command("train", path, "-o", "m", "--scale", kind, "--val", path, "--json")
+    assert ended.err.splitlines()[0].endswith(f"5 features; scaled: {kind}")
+    assert "hint" not in ended.err
+    expected = make_pipeline(scaler, shortlist.TopKClassifier(random_state=0)).fit(X, files.y)
+    accuracy_there = expected.score(X, files.y)
+    accuracies = json.loads(ended.out)["accuracy"]
+    assert accuracies["validation"] == accuracies["training"] == {"top-1": accuracy_there}
+    few = files.write_csv("few.csv", [*"pqrst"], X[:7])
+    predicted = command("predict", "m", few, "--no-scores").out.split()[1:]
+    assert predicted == expected.predict(X[:7]).astype(str).tolist()
+
+
+def test_sparse_data_is_scaled_without_a_shift(command):
+    Path("wide.svm").write_text("1 1:500 900:1\n2 2:-200 900:1\n1 1:400\n2 2:-300\n" * 3)
+    assert command("train", "wide.svm", "-o", "m", "--scale", "minmax", "-q").code == 0
+    scaling = shortlist.load("m").data_["reading"]["scaling"]
+    assert (scaling["kind"], scaling["shift"]) == ("minmax", None)
+    assert scaling["factor"][:2] == [1 / 500, 1 / 300]
+    assert accuracy(command, "m", "wide.svm") == 1.0
+
+
+FORMATS = ["csr.npz", "a.mat", "a.feather", "shards"]
+
+
+@pytest.mark.parametrize("source", FORMATS)
+def test_further_formats(command, files, source):
+    """Each gives the model of the LibSVM file."""
+    options = []
+    if source == "csr.npz":
+        sparse.save_npz(source, sparse.csr_matrix(files.X))
+        Path("labels.txt").write_text("\n".join(map(str, files.y)))
+        options = ["--labels", "labels.txt"]
+    elif source == "a.mat":
+        savemat(source, {"X": files.X, "y": files.y})
+    elif source == "a.feather":
+        pyarrow = pytest.importorskip("pyarrow")
+        from pyarrow import feather
+
+        columns = {**dict(zip("pqrst", files.X.T, strict=True)), "y": files.y}
+        feather.write_feather(pyarrow.table(columns), source)
+    else:
+        Path("shards").mkdir()
+        for number, rows in enumerate(np.array_split(np.arange(120), 3)):
+            np.savez(f"shards/{number}.npz", X=files.X[rows], y=files.y[rows])
+    assert command("train", source, *options, "-o", "m", "-q").code == 0
+    expected = shortlist.TopKClassifier(random_state=0).fit(files.X, files.y)
+    np.testing.assert_allclose(shortlist.load("m").coef_, expected.coef_, rtol=1e-9)
+    ended = command("predict", "m", source, "--no-scores")
+    assert ended.out.split()[1:] == expected.predict(files.X).astype(str).tolist()
+
+
+def test_outputs_that_are_no_files(files, model, tmp_path):
+    text = shell("predict", model, files / "data.svm")
+    assert shell("predict", model, files / "data.svm", "-o", "/dev/stdout").out == text.out
+    silent = shell("predict", model, files / "data.svm", "-o", os.devnull)
+    assert (silent.code, silent.out, silent.err) == (0, "", "")
+    with open(tmp_path / "m", "wb") as file:
+        ended = shell("train", files / "data.svm", "-k", 2, "-o", "-", stdout=file)
+    assert ended.code == 0
+    assert "within" in ended.err
+    np.testing.assert_array_equal(shortlist.load(tmp_path / "m").coef_, shortlist.load(model).coef_)
+    ended = shell("train", files / "data.svm", "-k", 2, "-o", os.devnull)
+    assert ended.out.endswith(f"written to {os.devnull}\n")

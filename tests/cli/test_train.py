@@ -110,6 +110,21 @@ def test_not_converged_is_a_warning(command, files):
     assert shortlist.load("m").result_.status == "max_epochs"
 
 
+def test_a_memory_limit_keeps_the_features_on_disk(command, files, tmp_path):
+    shards = tmp_path / "shards"
+    shards.mkdir()
+    for number, rows in enumerate((slice(0, 50), slice(50, 120))):
+        np.savez(shards / f"{number}.npz", X=files.X[rows], y=files.y[rows])
+    ended = command("train", str(shards), "-o", files / "model", "--memory-limit", "8GB")
+    assert ended.code == 0
+    assert "memory limit 8GB: rows and duals in memory" in ended.err
+    whole = TopKClassifier(random_state=0).fit(files.X, files.y)
+    np.testing.assert_array_equal(shortlist.load(files / "model").coef_, whole.coef_)
+    refused = command("train", str(shards), "-v", "3", "--memory-limit", "8GB")
+    assert refused.code == 2
+    assert "--memory-limit" in refused.err
+
+
 def test_cross_validation_makes_no_model(command, files, tmp_path):
     from sklearn.model_selection import StratifiedKFold, cross_val_score
 

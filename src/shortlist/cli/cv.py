@@ -118,10 +118,19 @@ def cv(
       shortlist cv letter --Cs 0.01:100:5 --val letter
       shortlist cv data.csv --loss smooth_hinge -k 5 --also entropy:5 -v 10 -o model
     """
-    from shortlist.cli.output import check_output, print_json, print_line, say, say_data, size_of
+    from shortlist.cli.output import (
+        check_output,
+        print_json,
+        print_line,
+        saved_line,
+        say,
+        say_data,
+        written_to,
+    )
 
     if model is not None:
-        check_output(model, inputs=(data, validation, reading.labels, reading.names))
+        inputs = (data, validation, reading.labels, reading.names)
+        check_output(model, inputs=inputs, stdout=False)
     families = _families(loss, also)
     parameters = {
         **estimator_parameters(loss, shape, solver, output),
@@ -132,10 +141,17 @@ def cv(
         "n_jobs": jobs,
     }
     wanted = None if ks is None else parse_numbers(ks, "--ks", int)
-    from shortlist.cli.data import describe_data, how_read, read_data
+    from shortlist.cli.data import (
+        describe_data,
+        how_read,
+        labels_in,
+        read_data,
+        refuse_label_sets,
+    )
     from shortlist.cli.models import check_trainable, read_validation, remember_names
 
     examples = read_data(data, reading, "train")
+    refuse_label_sets(examples, "cv")
     measured = None
     held_out: dict[str, Any] = {}
     if validation is not None:
@@ -146,7 +162,7 @@ def cv(
     from shortlist.cli.compiling import told_of_compilation
     from shortlist.estimators.cv_options import families_of
 
-    labels = set(examples.y.tolist())
+    labels = labels_in(examples)
     weights = class_weights(shape.class_weight, labels)
     if wanted is None:
         wanted = [k for k in sorted({*_USUAL_KS, loss.k}) if k < len(labels)] or [1]
@@ -163,14 +179,15 @@ def cv(
         import shortlist
 
         kept = {"reading": how_read(examples).to_dict()}
-        shortlist.save(search.set_params(verbose=0), model, data=kept)
+        with written_to(model) as place:
+            shortlist.save(search.set_params(verbose=0), place, data=kept)
     if output.as_json:
         print_json(_as_json(data, search, model))
         return
     _print_tables(search)
     _print_choice(search, several=bool(also))
     if model is not None:
-        print_line(f"saved in {model} ({size_of(model)})")
+        print_line(saved_line(model))
 
 
 def _families(loss: LossOptions, also: list[str] | None) -> list[dict[str, Any]] | None:
@@ -255,14 +272,15 @@ def cross_validate_one(
     output: OutputOptions,
 ) -> None:
     """LIBLINEAR's ``-v``: print the accuracy that one C has on held-out folds."""
-    from shortlist.cli.data import read_data
+    from shortlist.cli.data import labels_in, read_data, refuse_label_sets
     from shortlist.cli.output import percent, print_json, print_line, say_data
 
     parameters = estimator_parameters(loss, shape, solver, output)
     if folds < 2:
         raise ValueError(f"-v must be 2 or more folds; got {folds}")
     examples = read_data(name, reading, "train")
-    weights = class_weights(shape.class_weight, set(examples.y.tolist()))
+    refuse_label_sets(examples, "-v")
+    weights = class_weights(shape.class_weight, labels_in(examples))
 
     from shortlist import TopKClassifier
     from shortlist.cli.compiling import told_of_compilation

@@ -28,7 +28,7 @@ _USED_BY = {
     "mat": {"label", "labels"},
     "named": set[str](),
 }
-_FOR_ALL = {"format", "split", "precision", "names"}
+_FOR_ALL = {"format", "split", "precision", "names", "scale"}
 _TABLES = ("csv", "parquet", "arrow")
 
 
@@ -39,18 +39,31 @@ def read_data(
     *,
     like: Reading | None = None,
     labelled: bool = True,
+    on_disk: bool = False,
 ) -> LabeledData:
-    """Read DATA.
+    """Read DATA; ``on_disk`` leaves the features of a file where they are.
 
     ``part`` is taken where there are several and ``--split`` does not say. ``like`` is how the
     model's training data was read; None takes the data as it is. With ``labelled=False`` the data
     may lack labels, and labels that it has are of no interest.
     """
-    parts = _named(name, options, like) or _from_file(name, options, like, labelled)
+    parts = _named(name, options, like) or _from_file(name, options, like, labelled, on_disk)
     data = _choose(parts, options.split.value if options.split else None, part, name)
     if labelled and data.y is None:
         raise DataError("has no labels", path=name)
     return data
+
+
+def labels_in(data: LabeledData) -> set[Any]:
+    """The labels that occur in data."""
+    classes = how_read(data).classes
+    return set(data.y.tolist()) if classes is None else set(classes)
+
+
+def refuse_label_sets(data: LabeledData, command: str) -> None:
+    """Raise for data with several labels an example, where one is needed."""
+    if how_read(data).classes is not None:
+        raise DataError(f"has several labels an example; {command} needs one", path=data.source)
 
 
 def how_read(data: LabeledData) -> Reading:
@@ -80,6 +93,7 @@ def _named(name: str, options: ReadingOptions, like: Reading | None) -> dict[str
     if name not in EMBEDDED + DOWNLOADED or os.path.exists(name):
         return {}
     from shortlist import datasets
+    from shortlist.datasets.read import scaled_parts
 
     _refuse_unused(options, "named", name)
     if options.format is not None:
@@ -95,11 +109,16 @@ def _named(name: str, options: ReadingOptions, like: Reading | None) -> dict[str
     found = {split: getattr(splits, split) for split in ("train", "val", "test")}
     if name in DOWNLOADED and precision == "float32":
         found = {s: d and replace(d, X=d.X.astype(precision)) for s, d in found.items()}
-    return {split: data for split, data in found.items() if data is not None}
+    parts = {split: data for split, data in found.items() if data is not None}
+    return scaled_parts(parts, _scale(options), like)
+
+
+def _scale(options: ReadingOptions) -> str | None:
+    return options.scale and options.scale.value
 
 
 def _from_file(
-    name: str, options: ReadingOptions, like: Reading | None, labelled: bool
+    name: str, options: ReadingOptions, like: Reading | None, labelled: bool, on_disk: bool
 ) -> dict[str, LabeledData]:
     from shortlist import datasets
     from shortlist.datasets.read import data_format
@@ -116,7 +135,8 @@ def _from_file(
         given["label"] = None
     # The labels of a model are known: its names are put to those, not to the ones in this file.
     names = options.names if like is None else None
-    return datasets.read_splits(name, format=kind, like=like, names=names, **given)
+    given["scale"] = _scale(options)
+    return datasets.read_splits(name, format=kind, like=like, names=names, on_disk=on_disk, **given)
 
 
 def _can_do_without_labels(kind: str, like: Reading | None) -> bool:

@@ -132,7 +132,7 @@ def _warn(rankings: Any, lengths: list[int]) -> None:
     first = rankings.at(1)
     if first.unknown:
         warnings.warn(
-            f"{first.unknown} of {len(first.labels)} examples have labels that the model does not "
+            f"{first.unknown} of {first.n_examples} examples have labels that the model does not "
             "know; they count as errors",
             stacklevel=2,
         )
@@ -153,7 +153,7 @@ def _print_curve(rankings: Any, lengths: list[int]) -> None:
     for k in lengths:
         ranking = rankings.at(k)
         share = ranking.accuracy(k)
-        missed = round((1 - share) * len(ranking.labels), 1)
+        missed = round((1 - share) * ranking.n_examples, 1)
         rows.append([str(k), percent(share), percent(1 - share), f"{missed:g}"])
     columns = ["k", "accuracy %", "error %", "missed"]
     print_table("Top-k accuracy", columns, rows, text_columns=())

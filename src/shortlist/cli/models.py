@@ -33,11 +33,14 @@ def load_model(path: str) -> Any:
 
 def check_trainable(model: Any, y: Any) -> None:
     """Raise now what training would refuse: parameters, and their fit with the labels."""
+    from scipy import sparse
+
     from shortlist.estimators.training import check_parameters, encode_labels, loss_of
 
     check_parameters(model)
-    classes, _ = encode_labels(y)
-    loss_of(model).check_classes(len(classes))
+    several = sparse.issparse(y)
+    n_classes = y.shape[1] if several else len(encode_labels(y)[0])
+    loss_of(model, several).check_classes(n_classes)
 
 
 def model_for(model: Any, k: int) -> Any:

@@ -98,6 +98,19 @@ CostOption = Annotated[
 ]
 
 
+MemoryOption = Annotated[
+    str | None,
+    Option(
+        "--memory-limit",
+        metavar="SIZE",
+        rich_help_panel=TRAINING,
+        show_default=False,
+        help="Keep the process below this much memory, such as 4GB: DATA that is larger is read in "
+        "pieces.",
+    ),
+]
+
+
 @dataclass(frozen=True)
 class ShapeOptions:
     """What else makes the objective."""

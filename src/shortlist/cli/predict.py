@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import IO, TYPE_CHECKING, Annotated, Any
 
 from typer import Option
@@ -94,8 +94,7 @@ def predict(
     from shortlist.cli.models import load_model, model_for, reading_of, say_differences
     from shortlist.cli.output import check_output
 
-    if output != "-":
-        check_output(output, inputs=(model, data, sets.calibrate))
+    check_output(output, inputs=(model, data, sets.calibrate, reading.names))
     adaptive = sets.wanted
     if adaptive and k is not None:
         raise ValueError("--k and --coverage or --average-size exclude each other")
@@ -188,11 +187,16 @@ def _rows(blocks: Iterator[Block]) -> Iterator[tuple[list[int], list[float]]]:
 
 
 @contextmanager
-def _opened(path: str | os.PathLike[str]) -> Iterator[IO[str]]:
-    if path == "-":
-        yield sys.stdout
-        return
-    from shortlist._files import atomic_write
+def _opened(path: str) -> Iterator[IO[str]]:
+    from shortlist.cli.output import is_device, is_standard_output
 
-    with atomic_write(path) as part, open(part, "w", encoding="utf-8", newline="") as file:
-        yield file
+    if is_standard_output(path):
+        yield sys.stdout
+    elif is_device(Path(path)):
+        with open(path, "w", encoding="utf-8", newline="") as file:
+            yield file
+    else:
+        from shortlist._files import atomic_write
+
+        with atomic_write(path) as part, open(part, "w", encoding="utf-8", newline="") as file:
+            yield file

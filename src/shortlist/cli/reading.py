@@ -48,6 +48,12 @@ class Missing(StrEnum):
     drop = "drop"
 
 
+class Scale(StrEnum):
+    standard = "standard"
+    minmax = "minmax"
+    l2 = "l2"
+
+
 @dataclass(frozen=True)
 class ReadingOptions:
     """How DATA is to be read.
@@ -187,5 +193,16 @@ class ReadingOptions:
             show_default=False,
             help="Missing values (empty, NA, NaN, null, ?): an error, the feature's mean in the "
             "training data, or leave the example out. Without it, as in training; there, an error.",
+        ),
+    ] = None
+    scale: Annotated[
+        Scale | None,
+        Option(
+            metavar="standard|minmax|l2",
+            rich_help_panel=READING,
+            show_default=False,
+            help="Bring the features to similar sizes, which makes training faster: mean 0 and "
+            "deviation 1; from 0 to 1; or rows of length 1. The numbers come from the training "
+            "data and are kept in the model. Zeros of sparse data stay zeros.",
         ),
     ] = None

@@ -11,6 +11,7 @@ from shortlist.cli.options import (
     CostOption,
     DataArgument,
     LossOptions,
+    MemoryOption,
     OutputOptions,
     ShapeOptions,
     SolverOptions,
@@ -28,6 +29,7 @@ def train(
     cost: CostOption = 1.0,
     shape: ShapeOptions,
     solver: SolverOptions,
+    memory_limit: MemoryOption = None,
     folds: Annotated[
         int | None,
         Option(
@@ -59,7 +61,8 @@ def train(
             metavar="MODEL",
             rich_help_panel=OUTPUT,
             show_default=False,
-            help="Where to save the model. The file appears whole or not at all.",
+            help="Where to save the model. The file appears whole or not at all. - is standard "
+            "output.",
         ),
     ] = None,
     output: OutputOptions,
@@ -78,29 +81,36 @@ def train(
     if folds is not None:
         if model is not None:
             raise ValueError("-v measures accuracy and makes no model: leave out -o, or -v")
+        if memory_limit is not None:
+            raise ValueError("--memory-limit is for training a model: leave it out, or -v")
         from shortlist.cli.cv import cross_validate_one
 
         cross_validate_one(data, cost, folds, loss, shape, solver, reading, output)
         return
     if model is None:
         raise ValueError("say where to save the model: -o MODEL (or -v N to cross-validate)")
-    from shortlist.cli.output import check_output
+    from shortlist.cli.output import check_output, is_standard_output, written_to
 
     check_output(model, inputs=(data, validation, reading.labels, reading.names))
-    trained, summary, kept = _fit(data, cost, validation, loss, shape, solver, reading, output)
+    to_stdout = is_standard_output(model)
+    if to_stdout and output.as_json:
+        raise ValueError("--json and -o - would both write to standard output")
+    trained, summary, kept = _fit(
+        data, cost, validation, loss, shape, solver, memory_limit, reading, output
+    )
     import shortlist
-    from shortlist.cli.output import print_json, print_line, say, size_of
+    from shortlist.cli.output import print_json, print_line, saved_line, say
 
-    shortlist.save(trained.set_params(verbose=0), model, data=kept)
+    with written_to(model) as place:
+        shortlist.save(trained.set_params(verbose=0), place, data=kept)
     interrupted = trained.result_.status == "interrupted"
     if interrupted:
         say(output, f"the model reached so far is saved in {model}")
     if output.as_json:
         print_json({**summary, "model": model})
     elif not output.quiet:
-        for line in _lines(summary):
-            print_line(line)
-        print_line(f"saved in {model} ({size_of(model)})")
+        for line in [*_lines(summary), saved_line(model)]:
+            say(output, line) if to_stdout else print_line(line)
     if interrupted:
         raise typer.Exit(INTERRUPTED)
 
@@ -112,15 +122,16 @@ def _fit(
     loss: LossOptions,
     shape: ShapeOptions,
     solver: SolverOptions,
+    memory_limit: str | None,
     reading: ReadingOptions,
     output: OutputOptions,
 ) -> tuple[Any, dict[str, Any], dict[str, Any]]:
     """The fitted classifier, what there is to tell of it, and how its data was read."""
-    from shortlist.cli.data import how_read, read_data
+    from shortlist.cli.data import how_read, labels_in, read_data
     from shortlist.cli.output import say_data
 
     parameters = estimator_parameters(loss, shape, solver, output)
-    examples = read_data(name, reading, "train")
+    examples = read_data(name, reading, "train", on_disk=memory_limit is not None)
     X, y = examples
 
     from shortlist import TopKClassifier
@@ -132,8 +143,8 @@ def _fit(
         say_differences,
     )
 
-    weights = class_weights(shape.class_weight, set(y.tolist()))
-    model = TopKClassifier(C=cost, class_weight=weights, **parameters)
+    weights = class_weights(shape.class_weight, labels_in(examples))
+    model = TopKClassifier(C=cost, class_weight=weights, memory_limit=memory_limit, **parameters)
     check_trainable(model, y)
     like = how_read(examples)
     held_out = read_validation(like, validation, reading) if validation is not None else None

@@ -12,6 +12,7 @@ _HOME = {
     "DataSplits": "containers",
     "LabeledData": "containers",
     "Reading": "reading",
+    "Scaling": "scaling",
     "circle_bayes_accuracy": "circle",
     "circle_class_probabilities": "circle",
     "circle_segment": "circle",

@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from typing import Any
 
+from .scaling import Scaling
+
 Column = str | int
 
 # How :meth:`Reading.describe` says how the number of the first feature was decided.
@@ -57,6 +59,8 @@ class Reading:
         With ``missing="mean"``: each feature's mean, used for other files too.
     delimiter : str or None
         CSV text: what separates columns, if somebody said so; otherwise it goes by the name.
+    scaling : Scaling or None
+        What the features were multiplied with and shifted by.
     """
 
     format: str
@@ -76,12 +80,13 @@ class Reading:
     missing: str = "error"
     fill: tuple[float, ...] | None = None
     delimiter: str | None = None
+    scaling: Scaling | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain data for JSON, without what is at its default."""
         defaults = {field.name: field.default for field in fields(self)}
         stated = {name: value for name, value in asdict(self).items() if value != defaults[name]}
-        return {name: _as_lists(value) for name, value in stated.items()}
+        return _as_lists(stated)
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Reading:
@@ -89,13 +94,15 @@ class Reading:
         unknown = sorted(set(data) - {field.name for field in fields(cls)})
         if unknown:
             raise ValueError(f"unknown entry {unknown[0]!r} in a description of data")
-        values = {name: _as_tuples(value) for name, value in data.items()}
+        values = {name: _as_tuples(value) for name, value in data.items() if name != "scaling"}
         for name, value in values.items():
             if value is not None and not _CHECKS[name](value):
                 raise ValueError(f"{name} of a description of data cannot be {value!r}")
         for name in ("format", "n_features"):
             if values.get(name) is None:
                 raise ValueError(f"a description of data lacks {name!r}")
+        if data.get("scaling") is not None:
+            values["scaling"] = Scaling.from_dict(data["scaling"], values["n_features"])
         reading = cls(**values)
         for name in ("feature_names", "fill"):
             entries = getattr(reading, name)
@@ -126,10 +133,14 @@ class Reading:
             facts.append(f"left out: {', '.join(map(repr, self.drop))}")
         if self.missing != "error":
             facts.append(f"missing values: {self.missing}")
+        if self.scaling is not None:
+            facts.append(f"scaled: {self.scaling.kind}")
         return "; ".join(facts)
 
 
 def _as_lists(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _as_lists(item) for name, item in value.items()}
     return [_as_lists(item) for item in value] if isinstance(value, tuple) else value
 
 

@@ -10,7 +10,9 @@ from sklearn.utils import check_consistent_length
 from sklearn.utils.extmath import row_norms
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
+from shortlist.datasets.on_disk import RowsOnDisk
 from shortlist.estimators.callbacks import CallbackSupportMixin
+from shortlist.estimators.elsewhere import check_elsewhere, open_examples, stays_elsewhere
 from shortlist.estimators.fitted import (
     all_or_nothing,
     common_meta,
@@ -28,7 +30,6 @@ from shortlist.estimators.training import (
     encode_targets,
     loss_of,
     make_costs,
-    store_examples,
     takes_several_labels,
 )
 from shortlist.losses import Loss
@@ -37,7 +38,6 @@ from shortlist.metrics._indicators import as_indicator, hit_rate
 from shortlist.metrics._inputs import columns_of_labels
 from shortlist.projections.rows import check_k
 from shortlist.solvers.duals import may_be_changed
-from shortlist.solvers.memory import check_memory
 from shortlist.solvers.problem import Problem
 from shortlist.solvers.records.run import Callback
 from shortlist.solvers.storage import Costs, State
@@ -92,6 +92,10 @@ class TopKClassifier(PathMixin, CallbackSupportMixin, ShortlistClassifier):
         Seeds the order of visits.
     verbose : int, default=0
         1 shows progress: a live line on a terminal, plain lines elsewhere.
+    memory_limit : str, int or None, default=None
+        "4GB", or a number of bytes, that the process's resident set is kept below. X may then be a
+        memory map (``np.load(..., mmap_mode="r")``) or ``read_dataset(..., on_disk=True)``, larger
+        than memory: its rows are read in pieces, and duals that do not fit are mapped or not kept.
 
     Attributes
     ----------
@@ -105,6 +109,8 @@ class TopKClassifier(PathMixin, CallbackSupportMixin, ShortlistClassifier):
         Epochs taken.
     result_ : Result
         The certificate: primal, dual, gap, relative_gap, epochs, seconds, status, history.
+    memory_plan_ : str
+        How ``memory_limit`` is kept, where there is one: what is in memory and what on disk.
 
     Examples
     --------
@@ -135,6 +141,7 @@ class TopKClassifier(PathMixin, CallbackSupportMixin, ShortlistClassifier):
         warm_start: bool = False,
         random_state: Any = None,
         verbose: int = 0,
+        memory_limit: str | int | None = None,
     ) -> None:
         self.loss = loss
         self.k = k
@@ -150,6 +157,7 @@ class TopKClassifier(PathMixin, CallbackSupportMixin, ShortlistClassifier):
         self.warm_start = warm_start
         self.random_state = random_state
         self.verbose = verbose
+        self.memory_limit = memory_limit
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -197,15 +205,22 @@ class TopKClassifier(PathMixin, CallbackSupportMixin, ShortlistClassifier):
         """
         check_parameters(self)
         several = is_indicator(y)
-        X, y = check_input(self, X, y=y, order="C", ensure_min_samples=2, multi_output=several)
-        X = normalized(X, self.normalize)
+        rows = stays_elsewhere(X, self.memory_limit)
+        if rows is not None:
+            X, y = check_elsewhere(self, rows, y, several)
+        else:
+            X = X[:] if isinstance(X, RowsOnDisk) else X
+            X, y = check_input(self, X, y=y, order="C", ensure_min_samples=2, multi_output=several)
+            X = normalized(X, self.normalize)
         loss = loss_of(self, several)
         classes, codes, weights = encode_targets(X, y, loss, sample_weight, self.class_weight)
-        check_memory(X, len(classes), loss.sparse_duals)
         costs = make_costs(codes, weights, float(self.C))
-        storage = store_examples(X, self.intercept_scaling if self.fit_intercept else 0.0)
+        bias = self.intercept_scaling if self.fit_intercept else 0.0
+        storage, told = open_examples(self, X, len(classes), loss, bias)
         check_scale(storage, costs)
         self.classes_, self.multilabel_ = classes, several
+        if told is not None:
+            self.memory_plan_ = told
         return Problem(storage, costs, len(classes), loss), None
 
     def _warm_start(self, problem: Problem) -> tuple[State | None, NDArray | None]:

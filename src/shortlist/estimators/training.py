@@ -7,17 +7,17 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy import sparse
 from sklearn.utils import check_random_state
 from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
 from shortlist import losses
+from shortlist.estimators.elsewhere import check_memory_limit
 from shortlist.estimators.inputs import as_matrix
 from shortlist.estimators.multilabel import encode_indicator
 from shortlist.estimators.normalization import check_normalize
-from shortlist.solvers.storage import Costs, Storage, open_storage
+from shortlist.solvers.storage import Costs, Storage
 
 
 def check_parameters(estimator: Any) -> None:
@@ -36,6 +36,7 @@ def check_parameters(estimator: Any) -> None:
     if not isinstance(epochs, Integral) or isinstance(epochs, bool) or epochs < 1:
         raise ValueError(f"max_epochs must be an integer, 1 or larger; got {epochs!r}")
     check_normalize(getattr(estimator, "normalize", None))  # kernels have no such parameter
+    check_memory_limit(getattr(estimator, "memory_limit", None))
     # Names and ranges of the rest are checked where the loss is made.
     loss_of(estimator)
 
@@ -159,19 +160,6 @@ def _class_weights_take_sample_weights() -> bool:
     from inspect import signature
 
     return "sample_weight" in signature(compute_class_weight).parameters
-
-
-def store_examples(X: Any, bias: float) -> Storage:
-    """Checked input as it is; only a CSR matrix with repeated entries is copied."""
-    if sparse.issparse(X):
-        if not X.has_canonical_format:
-            X = X.copy()
-            X.sum_duplicates()
-    else:
-        X = np.asarray(X).view()
-        X.flags.writeable = False  # kernels compile once for read-only and ordinary input alike
-    with np.errstate(over="ignore"):  # check_scale looks at the norms
-        return open_storage(X, bias)
 
 
 def make_costs(codes: NDArray, weights: NDArray, C: float) -> Costs:

@@ -12,6 +12,7 @@ Kernels see either through four functions, chosen by type when they compile:
     put(duals, i, slot, value)          changes an entry that gather listed
 """
 
+import tempfile
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -55,6 +56,9 @@ class SparseDuals:
             np.zeros(n, np.int32),
             np.zeros(2, np.int64),
         )
+        self._whole: SparseDuals | None = None
+        # Bytes that all entries together may take; None: as many as the system has.
+        self.most_bytes: int | None = None
 
     @property
     def kernel_view(self) -> Pool:
@@ -66,6 +70,9 @@ class SparseDuals:
 
     def reserve(self, rows: int) -> None:
         """Make room for so many examples to be changed in every entry."""
+        if self._whole is not None:
+            self._whole.reserve(rows)  # the pool is the whole's
+            return
         pool = self._pool
         need = rows * _roomy(self.shape[1])
         if pool.used[0] + need <= pool.values.size:
@@ -76,7 +83,8 @@ class SparseDuals:
         if pool.used[0] + need > pool.values.size:
             size = int(max(pool.used[0] + need, 1.25 * pool.used[0]))
             entry = pool.values.itemsize + pool.columns.itemsize
-            memory.require((size - pool.values.size) * entry, "the nonzero duals")
+            room = None if self.most_bytes is None else self.most_bytes - self.nbytes
+            memory.require((size - pool.values.size) * entry, "the nonzero duals", room)
             # The system moves large arrays without a copy; nothing else looks at them now.
             # The values last: their size is what room is judged by, should Ctrl-C come between.
             pool.columns.resize(size, refcheck=False)
@@ -89,7 +97,7 @@ class SparseDuals:
         return dense
 
     def __getitem__(self, part: slice) -> "SparseDuals":
-        """Some of the examples, to be read only."""
+        """Some of the examples, which share the pool."""
         piece = object.__new__(SparseDuals)
         pool = self._pool
         piece._pool = pool._replace(
@@ -97,6 +105,7 @@ class SparseDuals:
         )
         piece.shape = (piece._pool.begin.size, self.shape[1])
         piece.dtype = self.dtype
+        piece._whole = self if self._whole is None else self._whole
         return piece
 
     def __len__(self) -> int:
@@ -115,6 +124,12 @@ def zero_duals(n: int, m: int, dtype: Any, sparse: bool) -> Duals:
     if sparse and n * m * np.dtype(dtype).itemsize > memory.DENSE_BYTES:
         return SparseDuals(n, m, dtype)
     return np.zeros((n, m), dtype)
+
+
+def mapped_duals(n: int, m: int, dtype: Any) -> NDArray:
+    """Zeros in a file without a name, mapped: the system writes out what memory has no room for."""
+    with tempfile.TemporaryFile(prefix="shortlist-") as file:
+        return np.memmap(file, dtype, "w+", shape=(n, m)).view(np.ndarray)
 
 
 def as_array(duals: Duals) -> NDArray:

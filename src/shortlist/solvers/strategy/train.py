@@ -6,7 +6,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from shortlist.solvers.duals import store
 from shortlist.solvers.problem import Problem
 from shortlist.solvers.records.result import Result
 from shortlist.solvers.records.run import Callback, Run, StopTraining
@@ -98,9 +97,9 @@ def _solve(run: Run, random: np.random.Generator, warm: bool, weights: NDArray |
     """Minimise; leaves the best in the run and duals to go on from in its state."""
     if warm and run.certify().within(run.tol):
         return "converged"
-    smooth = run.problem.loss.smooth
+    smooth, keeps_duals = run.problem.loss.smooth, run.problem.storage.keeps_duals
     status = "slow"
-    if weights is None and _descend_at_once(run.problem, run.tol):
+    if weights is None and (not keeps_duals or _descend_at_once(run.problem, run.tol)):
         weights = run.state.weights
     if weights is None:
         status = ascend(run, random, _patience(run.problem, run.tol))
@@ -111,11 +110,11 @@ def _solve(run: Run, random: np.random.Generator, warm: bool, weights: NDArray |
     assert weights is not None
     if smooth:
         status, for_dual = descend(run, weights)
-        if for_dual is not None:
+        if for_dual is not None and keeps_duals:
             run.problem.fill_duals(for_dual, run.state)
     else:
         status = descend_smoothed(run, weights)
-    if status == "stalled":
+    if status == "stalled" and keeps_duals:
         # The line search is at the end of its digits; coordinate steps have more.
         status = ascend(run, random)
     return status
@@ -156,9 +155,9 @@ def first_state(problem: Problem) -> State:
     if not values[best] > 0.0:
         return state
     t = trials[best]
-    dtype = problem.storage.dtype
-    store(state.duals, slice(0, problem.storage.n), costs.y, (t * gradients).astype(dtype)[costs.y])
-    state.weights = np.ascontiguousarray(t * direction, dtype)
+    if problem.storage.keeps_duals:
+        problem.storage.spread_duals(t * gradients, costs, state.duals)
+    state.weights = np.ascontiguousarray(t * direction, problem.storage.dtype)
     state.rounding = 4.0 * (
         float(np.vdot(state.weights, state.weights))
         + float(np.sum(problem.storage.kappa * costs.cost**2))
@@ -192,6 +191,10 @@ def _patience(problem: Problem, tol: float) -> float:
 def _recover(run: Run) -> None:
     """Make weights, duals and the record agree again after a cut anywhere."""
     run.callback = None
+    if not run.problem.storage.keeps_duals:
+        if run.weights is None:
+            run.record(run.problem.primal(run.state.weights), 0.0, run.state.weights)
+        return
     # The duals are feasible at all times; the weights may be behind them by a visit or two.
     run.problem.rebuild(run.state)
     if not run.history or run.history[-1].epoch < run.epochs:
