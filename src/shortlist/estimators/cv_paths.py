@@ -61,8 +61,8 @@ class Path:
             train = self.fold.training_part()
             path = ModelPath(self.template, train.X, train.y, train.weight, max(Cs))
         last = path.last_C
-        for C in sorted(Cs, key=lambda C: (C < last, C)):
-            if C < path.last_C:
+        for C in sorted(Cs, key=lambda C: (last > C, C)):
+            if path.last_C > C:
                 path.restart()
             model = path.fit(C)
             result = model.result_
