@@ -132,6 +132,10 @@ def test_a_scorer_chooses_one_c_for_all_ks(digits):
     assert set(search.C_.values()) == {Cs[int(np.argmin(losses))]}
     accuracies = [model.score(X_val, y_val) for model in models]
     np.testing.assert_allclose(search.cv_results_["mean_top1"], accuracies)
+    few = y_val < 7  # scikit-learn's own scorer refuses a part that lacks a class
+    search.fit(X, y, X_val=X_val[few], y_val=y_val[few])
+    loss = log_loss(y_val[few], models[0].predict_proba(X_val[few]), labels=range(10))
+    assert search.cv_results_["mean_score"][0] == pytest.approx(-loss, rel=1e-3)
     per_class = TopKClassifierCV(Cs=Cs, ks=(1,), scoring="balanced_accuracy", tol=1e-6, **FIXED)
     per_class.fit(X, y, **given)
     expected = [balanced_accuracy_score(y_val, model.predict(X_val)) for model in models]
