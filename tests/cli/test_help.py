@@ -95,9 +95,9 @@ def test_every_parameter_of_the_estimator_is_an_option():
 
     given = estimator_parameters(LossOptions(), ShapeOptions(), SolverOptions(), OutputOptions())
     estimator = TopKClassifier(**given)
-    # A command makes one fit: there is nothing to start warm from.
-    # Features are scaled when they are read.
-    elsewhere = {"C", "class_weight", "normalize", "warm_start"}
+    # A command makes one fit: there is nothing to start warm from. Features are scaled when they
+    # are read. The others are options of train alone.
+    elsewhere = {"C", "class_weight", "normalize", "warm_start", "memory_limit"}
     assert {*given, *elsewhere} == set(estimator.get_params())
     for name, default in TopKClassifier().get_params().items():
         if name not in ("random_state", "verbose"):
