@@ -32,16 +32,18 @@ def load_model(path: str) -> Any:
     return model
 
 
-def make_classifier(kernel: KernelOptions, **parameters: Any) -> Any:
+def make_classifier(
+    kernel: KernelOptions, *, memory_limit: str | None = None, **parameters: Any
+) -> Any:
     """A classifier to be trained: linear, or with a kernel if one is asked for."""
     of_kernel = kernel.parameters()
     if kernel.kernel is None:
         from shortlist import TopKClassifier
 
-        return TopKClassifier(**parameters)
+        return TopKClassifier(**parameters, memory_limit=memory_limit)
     from shortlist import KernelTopKClassifier
 
-    if parameters.pop("memory_limit", None) is not None:
+    if memory_limit is not None:
         raise ValueError("--memory-limit is for linear scores: leave it out, or --kernel")
     return KernelTopKClassifier(**parameters, **of_kernel)
 
