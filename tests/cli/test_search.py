@@ -129,6 +129,9 @@ def test_reproduce_hands_everything_on(command, monkeypatch):
     assert given["data"] == {"caltech101": "c.mat", "aloi": "a"}
     assert given["output"] == "results/all"
     assert given["progress"] is None
+    command("reproduce", "features", "flowers", "vgg16", "-q")
+    assert (given["name"], given["dataset"], given["data"]) == ("features", "flowers", "vgg16")
+    assert given["output"] == "results/flowers"
 
 
 def test_reproduce_lists_the_experiments(command):
@@ -152,6 +155,8 @@ def test_reproduce_lists_the_experiments(command):
         (["letter", "--set", "nosuch"], "--set must be NAME=VALUE"),
         (["all", "--data", "c.mat"], "NAME=FILE"),
         (["aloi", "--data", "a", "--data", "b"], "one file"),
+        (["letter", "flowers", "vgg16"], "only features does"),
+        (["features", "flowers"], "give a folder with train.npy"),
     ],
 )
 def test_reproduce_refuses(command, tmp_path, args, words):
