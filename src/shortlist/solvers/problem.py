@@ -35,7 +35,7 @@ class Problem:
     """Examples, labels 0..m-1, costs C_i and a loss; ``crew`` are the threads that work on it.
 
     ``free_intercept`` is the value of the constant feature if its weights, the last row of W, are
-    not regularised; such a problem is trained by descents only (``solvers.strategy.intercept``).
+    not regularised; such a problem is trained by descents only.
     """
 
     storage: Storage
