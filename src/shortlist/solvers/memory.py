@@ -6,7 +6,7 @@ Training holds, besides the data itself (copied only if its rows do not lie toge
               only, at (itemsize + 4) * 5/4 each: 2 to 5 % of n * m as a rule, half of them under
               very strong regularisation. 5 % must be free at the start; growing further asks again
     weights   2 * (d + 1) * m * itemsize + 8 * (d + 1) * m   (a rebuilt copy, made in double)
-    the rest  about 24 n bytes and a few blocks of at most 64 MiB
+    the rest  about 24 n bytes and a few blocks of 64 MiB
 """
 
 from typing import Any
@@ -23,9 +23,7 @@ DENSE_BYTES = 1 << 28
 def training_bytes(n: int, d: int, m: int, itemsize: int, sparse_duals: bool = False) -> int:
     """The formula above."""
     duals = dual_bytes(n, m, itemsize, sparse_duals)
-    # A block holds at most a number in double for each example and feature, or class.
-    blocks = min(FIXED, 4 * 8 * n * max(d, m))
-    return duals + (2 * itemsize + 8) * (d + 1) * m + 24 * n + blocks
+    return duals + (2 * itemsize + 8) * (d + 1) * m + 24 * n + FIXED
 
 
 def dual_bytes(n: int, m: int, itemsize: int, sparse_duals: bool) -> int:
