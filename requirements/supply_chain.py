@@ -19,8 +19,6 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 PROJECT = tomllib.loads(Path(__file__).parent.with_name("pyproject.toml").read_text("utf-8"))
-# The oldest release that is tested, where it is not the lower bound itself.
-_NOT_THE_BOUND = {"scipy": "1.11.1"}
 
 
 def runtime() -> list[Requirement]:
@@ -74,12 +72,11 @@ def lock() -> str:
 
 
 def lowest() -> str:
-    lines = []
+    lines = set()
     for requirement in [*runtime(), *extras()]:
         bounds = [each.version for each in requirement.specifier if each.operator == ">="]
-        version = _NOT_THE_BOUND.get(requirement.name, bounds[0])
-        lines.append(f"{requirement.name}=={version}")
-    return "\n".join(lines)
+        lines.add(f"{requirement.name}=={bounds[0]}")
+    return "\n".join(sorted(lines))
 
 
 def sbom() -> str:
