@@ -11,7 +11,7 @@ from shortlist.cli.options import (
     CostOption,
     DataArgument,
     LossOptions,
-    MemoryOption,
+    MachineOptions,
     OutputOptions,
     ShapeOptions,
     SolverOptions,
@@ -29,7 +29,7 @@ def train(
     cost: CostOption = 1.0,
     shape: ShapeOptions,
     solver: SolverOptions,
-    memory_limit: MemoryOption = None,
+    machine: MachineOptions,
     folds: Annotated[
         int | None,
         Option(
@@ -81,8 +81,8 @@ def train(
     if folds is not None:
         if model is not None:
             raise ValueError("-v measures accuracy and makes no model: leave out -o, or -v")
-        if memory_limit is not None:
-            raise ValueError("--memory-limit is for training a model: leave it out, or -v")
+        if machine.given:
+            raise ValueError(f"{machine.given[0]} is for training a model: leave it out, or -v")
         from shortlist.cli.cv import cross_validate_one
 
         cross_validate_one(data, cost, folds, loss, shape, solver, reading, output)
@@ -96,7 +96,7 @@ def train(
     if to_stdout and output.as_json:
         raise ValueError("--json and -o - would both write to standard output")
     trained, summary, kept = _fit(
-        data, cost, validation, loss, shape, solver, memory_limit, reading, output
+        data, cost, validation, loss, shape, solver, machine, reading, output
     )
     import shortlist
     from shortlist.cli.output import print_json, print_line, saved_line, say
@@ -122,7 +122,7 @@ def _fit(
     loss: LossOptions,
     shape: ShapeOptions,
     solver: SolverOptions,
-    memory_limit: str | None,
+    machine: MachineOptions,
     reading: ReadingOptions,
     output: OutputOptions,
 ) -> tuple[Any, dict[str, Any], dict[str, Any]]:
@@ -131,7 +131,8 @@ def _fit(
     from shortlist.cli.output import say_data
 
     parameters = estimator_parameters(loss, shape, solver, output)
-    examples = read_data(name, reading, "train", on_disk=memory_limit is not None)
+    machine.check()
+    examples = read_data(name, reading, "train", on_disk=machine.memory_limit is not None)
     X, y = examples
 
     from shortlist import TopKClassifier
@@ -144,7 +145,9 @@ def _fit(
     )
 
     weights = class_weights(shape.class_weight, labels_in(examples))
-    model = TopKClassifier(C=cost, class_weight=weights, memory_limit=memory_limit, **parameters)
+    model = TopKClassifier(
+        C=cost, class_weight=weights, memory_limit=machine.memory_limit, **parameters
+    )
     check_trainable(model, y)
     like = how_read(examples)
     held_out = read_validation(like, validation, reading) if validation is not None else None
@@ -152,7 +155,13 @@ def _fit(
     if held_out is not None and not output.quiet:
         say_differences(held_out, like, labelled=True)
     with told_of_compilation(output) as compilation:
-        model.fit(X, y, sample_weight=examples.weight)
+        if machine.workers is None:
+            model.fit(X, y, sample_weight=examples.weight)
+        else:
+            from shortlist import distributed
+
+            where: dict[str, Any] = {"n_workers": machine.workers, "address": machine.ray}
+            distributed.fit(model, X, y, sample_weight=examples.weight, **where)
     remember_names(model, examples)
     accuracies = {"training": _accuracies(model, examples)}
     if held_out is not None:

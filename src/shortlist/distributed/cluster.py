@@ -4,10 +4,17 @@ from __future__ import annotations
 
 import os
 import shutil
+import socket
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
+
+# Characters in the name of the folder for temporary files. Ray keeps sockets below it, whose names
+# the system limits to some hundred characters.
+LONGEST_FOLDER = 30
+# Seconds for a cluster's first answer.
+CONNECT_SECONDS = 10.0
 
 
 def require_ray() -> Any:
@@ -37,14 +44,16 @@ def connected(address: str | None, cpus: float) -> Iterator[None]:
     folder = None
     if address is None:
         os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-        folder = tempfile.mkdtemp(prefix="ray-")
+        short = len(tempfile.gettempdir()) <= LONGEST_FOLDER
+        folder = tempfile.mkdtemp(prefix="ray-", dir=None if short else "/tmp")
         many = max(int(cpus + 0.999), os.cpu_count() or 1)
         options = {"address": "local", "num_cpus": many, "_temp_dir": folder}
         ray.init(**options, include_dashboard=False, **quiet)
     else:
         try:
+            _check_port(address)
             ray.init(address=address, **quiet)
-        except (ConnectionError, RuntimeError, ValueError) as error:
+        except (OSError, RuntimeError, ValueError) as error:
             reason = str(error).strip().splitlines()[0] if str(error).strip() else "no answer"
             raise ConnectionError(f"there is no Ray cluster at {address!r}: {reason}") from None
     try:
@@ -54,6 +63,13 @@ def connected(address: str | None, cpus: float) -> Iterator[None]:
         ray.shutdown()
         if folder is not None:
             shutil.rmtree(folder, ignore_errors=True)
+
+
+def _check_port(address: str) -> None:
+    """Raise OSError if nobody listens there: Ray itself would try for minutes."""
+    host, colon, port = address.rpartition("://")[2].rpartition(":")
+    if colon and port.isdigit():
+        socket.create_connection((host, int(port)), timeout=CONNECT_SECONDS).close()
 
 
 def _check_cpus(ray: Any, cpus: float, name: str) -> None:
