@@ -5,12 +5,16 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Annotated, Any
 
+import typer
 from typer import Option
 
+from shortlist.cli.checkpoints import CheckpointOptions
+from shortlist.cli.models import chosen_for
 from shortlist.cli.options import (
     MODEL,
     OUTPUT,
     DataArgument,
+    KernelOptions,
     LossName,
     LossOptions,
     OutputOptions,
@@ -21,6 +25,7 @@ from shortlist.cli.options import (
     parse_numbers,
 )
 from shortlist.cli.reading import ReadingOptions
+from shortlist.cli.run import FAILED, INTERRUPTED
 
 SEARCH = "Search"
 _USUAL_COSTS = "1e-5:1e3:9"
@@ -95,6 +100,7 @@ def cv(
     ] = None,
     shape: ShapeOptions,
     solver: SolverOptions,
+    checkpoints: CheckpointOptions,
     reading: ReadingOptions,
     model: Annotated[
         str | None,
@@ -113,6 +119,7 @@ def cv(
 
     Prints a table with a row for each C and a column for each k; the best of a column is marked
     with a star. Fits along C start from one another, so that a whole range costs a few fits.
+    Ctrl-C, SIGTERM and SIGHUP end the search; C is then chosen from the fits that were finished.
 
     Examples:
       shortlist cv letter --Cs 0.01:100:5 --val letter
@@ -125,7 +132,6 @@ def cv(
         saved_line,
         say,
         say_data,
-        written_to,
     )
 
     if model is not None:
@@ -134,6 +140,7 @@ def cv(
     families = _families(loss, also)
     parameters = {
         **estimator_parameters(loss, shape, solver, output),
+        **checkpoints.parameters(output),
         "Cs": parse_numbers(costs or _USUAL_COSTS, "--Cs", float),
         "cv": folds,
         "losses": families,
@@ -149,6 +156,7 @@ def cv(
         refuse_label_sets,
     )
     from shortlist.cli.models import check_trainable, read_validation, remember_names
+    from shortlist.cli.saving import save_somewhere
 
     examples = read_data(data, reading, "train")
     refuse_label_sets(examples, "cv")
@@ -175,26 +183,31 @@ def cv(
     with told_of_compilation(output):
         search.fit(examples.X, examples.y, sample_weight=examples.weight, **held_out)
     remember_names(search, examples)
+    saved = None
     if model is not None:
-        import shortlist
-
         kept = {"reading": how_read(examples).to_dict()}
-        with written_to(model) as place:
-            shortlist.save(search.set_params(verbose=0), place, data=kept)
+        saved = save_somewhere(search.set_params(verbose=0), model, kept)
+    if not search.interrupted_:
+        checkpoints.remove()
     if output.as_json:
-        print_json(_as_json(data, search, model))
-        return
-    _print_tables(search)
-    _print_choice(search, several=bool(also))
-    if model is not None:
-        print_line(saved_line(model))
+        measured_on = "cross-validation" if measured is None else "validation"
+        print_json("cv", {**_as_json(data, search, measured_on), "model": saved})
+    else:
+        _print_tables(search)
+        _print_choice(search, several=bool(also))
+        if saved is not None:
+            print_line(saved_line(saved))
+    if search.interrupted_:
+        raise typer.Exit(INTERRUPTED)
+    if saved != model:
+        raise typer.Exit(FAILED)
 
 
 def _families(loss: LossOptions, also: list[str] | None) -> list[dict[str, Any]] | None:
     """What TopKClassifierCV takes for ``losses``; None where there is nothing to compare with."""
     if not also:
         return None
-    families: list[dict[str, Any]] = [{"loss": loss.loss.value, "k": loss.k}]
+    families: list[dict[str, Any]] = [{"loss": loss.name, "k": loss.k}]
     for entry in also:
         name, colon, length = entry.partition(":")
         if name not in list(LossName):
@@ -206,16 +219,12 @@ def _families(loss: LossOptions, also: list[str] | None) -> list[dict[str, Any]]
     return families
 
 
-def _as_json(data: str, search: Any, model: str | None) -> dict[str, Any]:
+def _as_json(data: str, search: Any, measured_on: str) -> dict[str, Any]:
     return {
         "data": data,
-        "ks": search.ks_,
+        "accuracy": {measured_on: {f"top-{k}": _best_accuracy(search, k) for k in search.ks_}},
+        "chosen": {f"top-{k}": chosen_for(search, k) for k in search.ks_},
         "table": search.cv_results_,
-        "best": {
-            k: {**search.losses_[k], "C": search.C_[k], "accuracy": _best_accuracy(search, k)}
-            for k in search.ks_
-        },
-        "model": model,
     }
 
 
@@ -268,6 +277,7 @@ def cross_validate_one(
     loss: LossOptions,
     shape: ShapeOptions,
     solver: SolverOptions,
+    kernel: KernelOptions,
     reading: ReadingOptions,
     output: OutputOptions,
 ) -> None:
@@ -282,19 +292,20 @@ def cross_validate_one(
     refuse_label_sets(examples, "-v")
     weights = class_weights(shape.class_weight, labels_in(examples))
 
-    from shortlist import TopKClassifier
     from shortlist.cli.compiling import told_of_compilation
-    from shortlist.cli.models import check_trainable
+    from shortlist.cli.models import check_trainable, make_classifier
 
-    model = TopKClassifier(C=cost, class_weight=weights, **parameters)
+    model = make_classifier(kernel, C=cost, class_weight=weights, **parameters)
     check_trainable(model, examples.y)
     say_data(output, examples)
     with told_of_compilation(output):
         shares = _fold_accuracies(model, examples, folds)
     means = {k: sum(of_folds) / folds for k, of_folds in shares.items()}
     if output.as_json:
-        accuracy = {f"top-{k}": {"mean": means[k], "folds": shares[k]} for k in shares}
-        print_json({"data": name, "folds": folds, "C": cost, "accuracy": accuracy})
+        by_k = {f"top-{k}": mean for k, mean in means.items()}
+        folds_by_k = {f"top-{k}": of_folds for k, of_folds in shares.items()}
+        facts = {"loss": model.loss, "k": model.k, "C": cost, "folds": folds_by_k}
+        print_json("train", {"data": name, "accuracy": {"cross-validation": by_k}, **facts})
         return
     shown = ", ".join(f"top-{k} {percent(mean)}%" for k, mean in means.items())
     print_line(f"{folds}-fold cross-validation accuracy: {shown}")

@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from joblib import Parallel, delayed, effective_n_jobs
@@ -51,13 +51,20 @@ class Path:
     _path: ModelPath | None = None
 
     def advance(self, Cs: list[float]) -> None:
-        """Fit and measure for these values of C, in increasing order."""
+        """Fit and measure for these values of C: those above the last one first, then the rest.
+
+        Each part is visited in increasing order. A step down starts cold: on CLINC150 that takes
+        as many epochs as from 3 to 10 times the C, and half as many as from 1000 times.
+        """
         held_out = self.fold.held_out_part()
         path = self._path
         if path is None:
             train = self.fold.training_part()
             path = ModelPath(self.template, train.X, train.y, train.weight, max(Cs))
-        for C in sorted(Cs):
+        last = path.last_C
+        for C in sorted(Cs, key=lambda C: (last > C, C)):
+            if path.last_C > C:
+                path.restart()
             model = path.fit(C)
             result = model.result_
             if result.status == "interrupted":
@@ -117,6 +124,34 @@ def run_paths(
         Parallel(n_jobs=jobs, require="sharedmem")(
             delayed(path.advance)(Cs_of[path.family]) for path in tasks
         )
+
+
+def finished_part(paths: list[Path], Cs_of: dict[int, list[float]]) -> list[Path]:
+    """What an interrupted search can choose from: fits on the same folds, for whole ranges of C.
+
+    ``Cs_of`` are the values that each family was to go through. Folds that were cut are left out,
+    and so are families without a whole fold. If there is none at all, or only one fold, the first
+    fold counts as far as it got.
+    """
+    first = [path for path in paths if path.fold.number == paths[0].fold.number and path.outcomes]
+    whole = [path for path in paths if set(Cs_of[path.family]) <= set(path.outcomes)]
+    families = {path.family for path in whole}
+    folds = [{path.fold.number for path in whole if path.family == each} for each in families]
+    # Families go through the folds in the same order: the first of them is common to all.
+    common = set.intersection(*folds) if folds else set()
+    if len(common) < 2:
+        return first
+    return [
+        replace(path, outcomes={C: path.outcomes[C] for C in Cs_of[path.family]})
+        for path in whole
+        if path.fold.number in common
+    ]
+
+
+def in_folder(family: TopKClassifier, name: str) -> TopKClassifier:
+    """A family's classifier for one path of fits, with a folder of checkpoints of its own."""
+    folder = None if family.checkpoint is None else os.path.join(family.checkpoint, name)
+    return TopKClassifier(**{**family.get_params(), "checkpoint": folder})
 
 
 def duals_fit(folds: list[Fold], families: int, n_classes: int) -> bool:

@@ -9,7 +9,7 @@ from scipy import sparse
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
 from shortlist._memory import available_bytes
-from shortlist.estimators.callbacks import CallbackSupportMixin
+from shortlist.estimators.callbacks import CallbackSupportMixin, with_callbacks
 from shortlist.estimators.fitted import (
     all_or_nothing,
     common_meta,
@@ -34,6 +34,7 @@ from shortlist.estimators.training import (
     loss_of,
     make_costs,
     takes_several_labels,
+    with_counted_margins,
 )
 from shortlist.solvers.memory import training_bytes
 from shortlist.solvers.problem import Problem
@@ -53,8 +54,8 @@ class KernelTopKClassifier(PathMixin, CallbackSupportMixin, ShortlistClassifier)
 
     Parameters
     ----------
-    loss, k, variant, smoothing, C, tol, max_epochs, fit_intercept, intercept_scaling, \
-            class_weight, random_state, verbose
+    loss, k, variant, smoothing, margins, rank_weights, C, tol, max_epochs, fit_intercept, \
+            intercept_scaling, class_weight, random_state, verbose, checkpoint, checkpoint_every
         Those of :class:`TopKClassifier`. The truncated entropy, which is not convex, has no
         kernel version. An intercept adds the constant ``intercept_scaling ** 2`` to the kernel.
     kernel : {"rbf", "linear", "poly", "precomputed"} or callable, default="rbf"
@@ -117,6 +118,8 @@ class KernelTopKClassifier(PathMixin, CallbackSupportMixin, ShortlistClassifier)
         k: int = 1,
         variant: str = "alpha",
         smoothing: float = 1.0,
+        margins: Any = None,
+        rank_weights: Any = None,
         C: float = 1.0,
         kernel: Any = "rbf",
         gamma: Any = "scale",
@@ -130,11 +133,15 @@ class KernelTopKClassifier(PathMixin, CallbackSupportMixin, ShortlistClassifier)
         class_weight: Any = None,
         random_state: Any = None,
         verbose: int = 0,
+        checkpoint: Any = None,
+        checkpoint_every: float = 60.0,
     ) -> None:
         self.loss = loss
         self.k = k
         self.variant = variant
         self.smoothing = smoothing
+        self.margins = margins
+        self.rank_weights = rank_weights
         self.C = C
         self.kernel = kernel
         self.gamma = gamma
@@ -148,6 +155,8 @@ class KernelTopKClassifier(PathMixin, CallbackSupportMixin, ShortlistClassifier)
         self.class_weight = class_weight
         self.random_state = random_state
         self.verbose = verbose
+        self.checkpoint = checkpoint
+        self.checkpoint_every = checkpoint_every
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -157,6 +166,7 @@ class KernelTopKClassifier(PathMixin, CallbackSupportMixin, ShortlistClassifier)
         return tags
 
     @all_or_nothing
+    @with_callbacks
     def fit(
         self,
         X: ArrayLike,
@@ -195,6 +205,7 @@ class KernelTopKClassifier(PathMixin, CallbackSupportMixin, ShortlistClassifier)
                 "use loss='entropy', or TopKClassifier"
             )
         classes, codes, weights = encode_targets(X, y, loss, sample_weight, self.class_weight)
+        loss = with_counted_margins(self, loss, codes, len(classes), sample_weight)
         dtype = X.dtype
         cache_bytes = self._check_memory(X, len(classes))
         self.gamma_ = self._gamma(X, sample_weight)

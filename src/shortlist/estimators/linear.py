@@ -11,7 +11,7 @@ from sklearn.utils.extmath import row_norms
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from shortlist.datasets.on_disk import RowsOnDisk
-from shortlist.estimators.callbacks import CallbackSupportMixin
+from shortlist.estimators.callbacks import CallbackSupportMixin, with_callbacks
 from shortlist.estimators.elsewhere import check_elsewhere, open_examples, stays_elsewhere
 from shortlist.estimators.fitted import (
     all_or_nothing,
@@ -31,6 +31,7 @@ from shortlist.estimators.training import (
     loss_of,
     make_costs,
     takes_several_labels,
+    with_counted_margins,
 )
 from shortlist.losses import Loss
 from shortlist.metrics import topk_accuracy
@@ -67,10 +68,22 @@ class TopKClassifier(PathMixin, CallbackSupportMixin, ShortlistClassifier):
     k : int, default=1
         Size of the shortlist, at most the number of classes less one. Sets the loss (one-vs-all
         losses excepted), the length of ``predict_topk`` and the accuracy that ``score`` reports.
-    variant : {"alpha", "beta"}, default="alpha"
-        Which top-k simplex bounds the duals; both are the same at k=1.
+    variant : {"alpha", "beta", "printed"}, default="alpha"
+        Which top-k simplex bounds the duals; all are the same at k=1. "printed", for the hinges, is
+        alpha as the paper prints it.
     smoothing : float, default=1.0
         gamma of the smoothed hinges.
+    margins : "ldam", array-like or None, default=None
+        For the hinges: by how much a label is to lead, 1 by default. Numbers of shape (n_classes,)
+        in the order of ``classes_``, one for each label, or (n_classes, n_classes), one for each
+        label (row) and wrong label. "ldam" makes them proportional to n_y^(-1/4), n_y the number of
+        training examples of the label, the largest 1: rare classes are asked to lead by more.
+    rank_weights : array-like or None, default=None
+        For the hinges: weights of the largest, second largest, ... violation of a margin, in
+        place of 1/k for each of k. They do not increase and are scaled to sum to 1. This is the
+        ordered weighted loss of Usunier et al. (variant "beta"); see
+        :func:`shortlist.losses.mixture_weights` for several k at once. ``k`` then only sets the
+        length of the shortlist.
     C : float, default=1.0
         Weight of the loss against the regularisation, as in scikit-learn's linear models.
     tol : float, default=1e-3
@@ -96,6 +109,13 @@ class TopKClassifier(PathMixin, CallbackSupportMixin, ShortlistClassifier):
         "4GB", or a number of bytes, that the process's resident set is kept below. X may then be a
         memory map (``np.load(..., mmap_mode="r")``) or ``read_dataset(..., on_disk=True)``, larger
         than memory: its rows are read in pieces, and duals that do not fit are mapped or not kept.
+    checkpoint : path-like or None, default=None
+        A file to keep training in, so that a process that was killed loses at most
+        ``checkpoint_every`` seconds: the same ``fit`` in another process goes on from there.
+        It is data, checked when it is read, and refused if data or parameters differ. It stays
+        when training has ended: delete it then.
+    checkpoint_every : float, default=60.0
+        Seconds between two checkpoints. They are written between blocks of visits or steps.
 
     Attributes
     ----------
@@ -131,6 +151,8 @@ class TopKClassifier(PathMixin, CallbackSupportMixin, ShortlistClassifier):
         k: int = 1,
         variant: str = "alpha",
         smoothing: float = 1.0,
+        margins: Any = None,
+        rank_weights: Any = None,
         C: float = 1.0,
         tol: float = 1e-3,
         max_epochs: int = 1000,
@@ -142,11 +164,15 @@ class TopKClassifier(PathMixin, CallbackSupportMixin, ShortlistClassifier):
         random_state: Any = None,
         verbose: int = 0,
         memory_limit: str | int | None = None,
+        checkpoint: Any = None,
+        checkpoint_every: float = 60.0,
     ) -> None:
         self.loss = loss
         self.k = k
         self.variant = variant
         self.smoothing = smoothing
+        self.margins = margins
+        self.rank_weights = rank_weights
         self.C = C
         self.tol = tol
         self.max_epochs = max_epochs
@@ -158,6 +184,8 @@ class TopKClassifier(PathMixin, CallbackSupportMixin, ShortlistClassifier):
         self.random_state = random_state
         self.verbose = verbose
         self.memory_limit = memory_limit
+        self.checkpoint = checkpoint
+        self.checkpoint_every = checkpoint_every
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -166,6 +194,7 @@ class TopKClassifier(PathMixin, CallbackSupportMixin, ShortlistClassifier):
         return tags
 
     @all_or_nothing
+    @with_callbacks
     def fit(
         self,
         X: ArrayLike,
@@ -214,6 +243,7 @@ class TopKClassifier(PathMixin, CallbackSupportMixin, ShortlistClassifier):
             X = normalized(X, self.normalize)
         loss = loss_of(self, several)
         classes, codes, weights = encode_targets(X, y, loss, sample_weight, self.class_weight)
+        loss = with_counted_margins(self, loss, codes, len(classes), sample_weight)
         costs = make_costs(codes, weights, float(self.C))
         bias = self.intercept_scaling if self.fit_intercept else 0.0
         storage, told = open_examples(self, X, len(classes), loss, bias)

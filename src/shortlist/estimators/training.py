@@ -1,6 +1,7 @@
 """From a user's X, y and weights to the solver's problem: checks in the user's terms."""
 
 import math
+import os
 from collections.abc import Mapping
 from numbers import Integral, Real
 from typing import Any
@@ -35,6 +36,12 @@ def check_parameters(estimator: Any) -> None:
     epochs = estimator.max_epochs
     if not isinstance(epochs, Integral) or isinstance(epochs, bool) or epochs < 1:
         raise ValueError(f"max_epochs must be an integer, 1 or larger; got {epochs!r}")
+    seconds = estimator.checkpoint_every
+    real = isinstance(seconds, Real) and not isinstance(seconds, bool)
+    if not real or not 0 <= float(seconds) < math.inf:
+        raise ValueError(f"checkpoint_every must be seconds, 0 or more; got {seconds!r}")
+    if not isinstance(estimator.checkpoint, str | os.PathLike | None):
+        raise TypeError(f"checkpoint must be a path or None; got {estimator.checkpoint!r}")
     check_normalize(getattr(estimator, "normalize", None))  # kernels have no such parameter
     check_memory_limit(getattr(estimator, "memory_limit", None))
     # Names and ranges of the rest are checked where the loss is made.
@@ -58,13 +65,36 @@ def check_input(
 
 
 def loss_of(estimator: Any, multilabel: bool = False) -> losses.Loss:
-    return losses.get(
+    """The loss as the parameters have it; :func:`with_counted_margins` adds what data tells."""
+    counted = isinstance(estimator.margins, str)
+    loss = losses.get(
         estimator.loss,
         k=estimator.k,
         variant=estimator.variant,
         smoothing=estimator.smoothing,
         multilabel=multilabel,
+        margins=None if counted else estimator.margins,
+        rank_weights=estimator.rank_weights,
     )
+    if counted and estimator.margins != "ldam":
+        raise ValueError(f"margins must be 'ldam', numbers or None; got {estimator.margins!r}")
+    if counted and loss.with_margins is None:
+        raise ValueError(
+            f"margins='ldam' is for hinge and smooth_hinge with one right label per example; got "
+            f"loss={estimator.loss!r}"
+        )
+    return loss
+
+
+def with_counted_margins(
+    estimator: Any, loss: losses.Loss, codes: NDArray, n_classes: int, sample_weight: Any
+) -> losses.Loss:
+    """The loss with the margins that depend on the numbers of examples, if such were asked for."""
+    if not isinstance(estimator.margins, str) or loss.with_margins is None:
+        return loss
+    weights = _check_sample_weight(sample_weight, codes, dtype=np.float64)
+    totals = np.bincount(codes, weights, minlength=n_classes)
+    return loss.with_margins(losses.ldam_margins(totals))
 
 
 def takes_several_labels(estimator: Any) -> bool:
