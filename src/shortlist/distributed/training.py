@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 from scipy import sparse
 
 from shortlist.distributed.cluster import connected, require_ray
-from shortlist.estimators import TopKClassifierCV
+from shortlist.estimators import TopKClassifier, TopKClassifierCV
 
 Model = TypeVar("Model")
 
@@ -128,12 +128,16 @@ def _scattered(
 ) -> Iterator[_Examples]:
     """The examples, held by workers for the time of the context."""
     _check_workers(options.n_workers)
+    if not isinstance(estimator, TopKClassifier):
+        raise TypeError(f"a cluster trains a TopKClassifier; got {type(estimator).__name__}")
+    if estimator.checkpoint is not None:
+        raise ValueError("checkpoints are for training on one machine: leave out checkpoint")
     require_ray()
     from shortlist.distributed.group import Group
     from shortlist.distributed.storage import RemoteRows
     from shortlist.estimators.elsewhere import check_memory_limit
 
-    limit = check_memory_limit(getattr(estimator, "memory_limit", None))
+    limit = check_memory_limit(estimator.memory_limit)
     with connected(options.address, options.n_workers * options.cpus):
         shards, order = _shards(estimator, data, y, options)
         group = Group(shards, options.cpus, options.timeout)
