@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_matrix
 
+from shortlist._memory import resident_bytes
 from shortlist.datasets.on_disk import rows_on_disk
 from shortlist.solvers.duals import SparseDuals, as_array, mapped_duals
 from shortlist.solvers.placing import Placing, place
@@ -146,6 +147,19 @@ def test_mapped_duals_are_an_array():
     duals[2:5] = 1.0
     assert type(duals) is np.ndarray
     assert duals.sum() == 9.0
+
+
+def test_mapped_duals_do_not_stay_in_memory():
+    n, m = 40_000, 1000  # 153 MiB
+    X, y = np.ones((n, 1), np.float32), np.arange(n) % m
+    storage = PiecedStorage(rows_on_disk(X), BIAS, 2000, "mapped")
+    duals, costs = storage.zero_duals(m, False), Costs(y, np.ones(n))
+    before = resident_bytes()
+    storage.spread_duals(np.eye(m), costs, duals)
+    storage.scale_duals(duals, 0.5)
+    assert resident_bytes() - before < 60 << 20
+    assert duals[123, 123] == 0.5
+    assert duals[123].sum() == 0.5
 
 
 GIB = 1 << 30

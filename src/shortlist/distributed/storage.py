@@ -99,10 +99,6 @@ class RemoteDuals:
     def outdated(self) -> bool:
         return bool(self.group.replaced)
 
-    def __imul__(self, factor: float) -> RemoteDuals:
-        self.group.ask("scale_duals", lambda _: (float(factor),))
-        return self
-
 
 class RemoteStorage(ExplicitWeights):
     """Sums are added up in a tree of workers; an epoch is a CoCoA+ round.
@@ -230,6 +226,9 @@ class RemoteStorage(ExplicitWeights):
         self._send(costs)
         there = ray.put(by_class.astype(self.dtype))
         self.group.ask("spread_duals", lambda _: (there,))
+
+    def scale_duals(self, duals: Any, factor: float) -> None:
+        self.group.ask("scale_duals", lambda _: (float(factor),))
 
     def sum_conjugates(self, loss: Loss, duals: Any, costs: Costs, factor: float) -> float:
         self._send(costs)
