@@ -97,7 +97,7 @@ _LIST = (
         "features",
         "Table 3",
         "Every method on your frozen features: features NAME FOLDER.",
-        "table3:run_features",
+        "table3:run",
         takes_data=True,
         needs_data=True,
     ),
