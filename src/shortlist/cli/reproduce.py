@@ -156,7 +156,9 @@ def reproduce(
     from shortlist.cli.output import print_json, print_line
 
     if output.as_json:
-        print_json({"page": str(outcome.page), "files": [str(file) for file in outcome.files]})
+        print_json(
+            "reproduce", {"page": str(outcome.page), "files": [str(file) for file in outcome.files]}
+        )
     elif not output.quiet:
         print_line(f"The report: {outcome.page}")
 
@@ -178,7 +180,8 @@ def _list_experiments(output: OutputOptions) -> None:
     from shortlist.experiments import EXPERIMENTS
 
     if output.as_json:
-        print_json({e.name: {"shows": e.shows, "summary": e.summary} for e in EXPERIMENTS.values()})
+        shown = {e.name: {"shows": e.shows, "summary": e.summary} for e in EXPERIMENTS.values()}
+        print_json("reproduce", {"experiments": shown})
         return
     rows = []
     for experiment in EXPERIMENTS.values():
