@@ -102,8 +102,7 @@ def _contest(
     name: str, examples: Any, cost: float, tol: float, repeat: int, output: OutputOptions
 ) -> list[Entry]:
     from shortlist import TopKClassifier
-    from shortlist.cli.compiling import told_of_compilation
-    from shortlist.cli.output import say
+    from shortlist.cli.output import say, told_of_compilation
 
     X, y = examples
     objective = _objective(name, X, y, cost)
