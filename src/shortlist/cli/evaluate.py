@@ -80,7 +80,7 @@ def evaluate(
     from shortlist.cli.output import print_json, print_line
     from shortlist.cli.ranking import Rankings
 
-    trained = load_model(model)
+    trained = load_model(model, scores_only=True)
     most = len(trained.classes_)
     lengths = _lengths(ks, int(trained.k), most)
     listed = int(trained.k) if k is None else k

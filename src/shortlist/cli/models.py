@@ -21,12 +21,18 @@ _BLOCK = 1 << 22
 _SHOWN_COLUMNS = 5
 
 
-def load_model(path: str) -> Any:
-    """Load a fitted classifier; whatever is wrong with the file is an error in one line."""
-    from shortlist.estimators.shortlists import ShortlistClassifier
-    from shortlist.persistence import load
+def load_model(path: str, *, scores_only: bool = False) -> Any:
+    """Load a fitted classifier; whatever is wrong with the file is an error in one line.
 
-    model = load(path)
+    ``scores_only`` is for what asks for scores and shortlists only: it loads far less.
+    """
+    from shortlist.persistence import LinearScores, load, load_scores
+
+    model = (load_scores if scores_only else load)(path)
+    if isinstance(model, LinearScores):
+        return model
+    from shortlist.estimators.shortlists import ShortlistClassifier
+
     if not isinstance(model, ShortlistClassifier):
         raise DataError(f"holds a {type(model).__name__}, not a classifier", path=path)
     return model

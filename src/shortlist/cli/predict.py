@@ -100,7 +100,7 @@ def predict(
     adaptive = sets.wanted(probabilities)
     if adaptive and k is not None:
         raise ValueError("--k and --coverage or --average-size exclude each other")
-    saved = load_model(model)
+    saved = load_model(model, scores_only=not (adaptive or probabilities))
     length = _checked_length(saved, k)
     trained = model_for(saved, length)
     like = reading_of(saved)
