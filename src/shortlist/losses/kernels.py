@@ -10,13 +10,15 @@ A family of losses is a NamedTuple type that holds its parameters, registered wi
 f, q, v have m entries; ``work`` is scratch of shape (2, m) in their precision; ``start`` holds two
 floats, kept per example between visits and filled with zeros before the first.
 
-Two more kernels are optional. They only save time:
+Three more kernels are optional. They only save time:
 
     ascend(loss, s, y, cost, kappa, start, stands_for, v, delta, work) -> share of the gap
         one visit of SDCA; :func:`ascend` below says what it does and how it is done without
     lanes(loss, scores, y, cost, scratch) -> sum of cost L
         values and gradients of many examples at once, scores (m, B) with an example a column;
         scores are replaced by cost times the gradients. ``scratch`` has shape (8, B)
+    curvature(loss, f, y, step, hessian, work)
+        writes the second derivatives in the scores; without it, :func:`finite_differences`
 
 The functions of these names below pick the family's kernel by the type of ``loss`` while the
 caller compiles, so that a solver is written once and compiled only for the losses in use.
@@ -37,6 +39,7 @@ class Kernels(NamedTuple):
     dual_step: Callable | None = None
     ascend: Callable | None = None
     lanes: Callable | None = None
+    curvature: Callable | None = None
 
 
 _FAMILIES: dict[type, Kernels] = {}
@@ -79,6 +82,30 @@ def dual_step(loss, q, y, eta, start, v, work):
 @overloaded
 def lanes(loss, scores, y, cost, scratch):
     return _kernels(loss).lanes
+
+
+@njit
+def finite_differences(loss, f, y, step, hessian, work):
+    """Second derivatives of L from its gradients at f and at f + step e_a.
+
+    Where the gradient is piecewise linear, a small step stays within a piece with probability
+    one. ``work`` has shape (3, m): two rows are the kernels' scratch.
+    """
+    g = work[2]
+    value_gradient(loss, f, y, g, work[:2])
+    for a in range(f.shape[0]):
+        before = f[a]
+        f[a] = before + step
+        value_gradient(loss, f, y, hessian[a], work[:2])
+        for b in range(f.shape[0]):
+            hessian[a, b] = (hessian[a, b] - g[b]) / step
+        f[a] = before
+
+
+@overloaded
+def curvature(loss, f, y, step, hessian, work):
+    """The Hessian of L at f, nearly symmetric."""
+    return _kernels(loss).curvature or finite_differences
 
 
 @njit

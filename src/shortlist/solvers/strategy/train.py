@@ -12,7 +12,7 @@ from shortlist.solvers.records.result import Result
 from shortlist.solvers.records.run import Callback, Run, StopTraining
 from shortlist.solvers.storage.base import State
 from shortlist.solvers.strategy.ascent import RESOLUTION_ULPS, ascend
-from shortlist.solvers.strategy.conditioning import count_blocks
+from shortlist.solvers.strategy.conditioning import COUPLED, plan
 from shortlist.solvers.strategy.descent import descend
 from shortlist.solvers.strategy.smoothing import descend_smoothed
 from shortlist.solvers.threads import crew_for, one_blas_thread
@@ -127,8 +127,10 @@ def _descend_at_once(problem: Problem, tol: float) -> bool:
     On tables of few features an evaluation takes a tenth of an epoch, and a change of variables
     for each class makes descents short.
     """
-    dense_duals = not problem.loss.sparse_duals
-    return dense_duals and tol >= LAST_DIGITS and count_blocks(problem) > 1
+    if tol < LAST_DIGITS:
+        return False
+    n_blocks = plan(problem).n_blocks
+    return n_blocks == COUPLED or (n_blocks > 1 and not problem.loss.sparse_duals)
 
 
 def first_state(problem: Problem) -> State:
@@ -181,10 +183,10 @@ def _patience(problem: Problem, tol: float) -> float:
     products = 2.0 * storage.width * NS_MULTIPLICATION
     price = (products + NS_LOSS) / (products + NS_STEP)
     if not loss.sparse_duals:
-        conditioned = count_blocks(problem) > 1
+        conditioned = plan(problem).n_blocks not in (0, 1)
         return (EVALUATIONS_CONDITIONED if conditioned else EVALUATIONS) * price
     if loss.smooth:
-        quick = count_blocks(problem) and tol >= LAST_DIGITS
+        quick = plan(problem).n_blocks and tol >= LAST_DIGITS
         return EVALUATIONS if quick else EVALUATIONS_SMOOTH_HINGE
     return EVALUATIONS_HINGE if tol >= LAST_DIGITS else np.inf
 
