@@ -89,22 +89,32 @@ def finite_differences(loss, f, y, step, hessian, work):
     """Second derivatives of L from its gradients at f and at f + step e_a.
 
     Where the gradient is piecewise linear, a small step stays within a piece with probability
-    one. ``work`` has shape (3, m): two rows are the kernels' scratch.
+    one; a class whose derivative is zero there stays so. ``work`` has shape (3, m): two rows are
+    the kernels' scratch.
     """
+    m = f.shape[0]
     g = work[2]
     value_gradient(loss, f, y, g, work[:2])
-    for a in range(f.shape[0]):
+    for a in range(m):
+        if g[a] == 0.0:
+            hessian[a] = 0
+            continue
         before = f[a]
         f[a] = before + step
         value_gradient(loss, f, y, hessian[a], work[:2])
-        for b in range(f.shape[0]):
+        for b in range(m):
             hessian[a, b] = (hessian[a, b] - g[b]) / step
         f[a] = before
+    for a in range(m):
+        for b in range(a):
+            mean = f.dtype.type(0.5) * (hessian[a, b] + hessian[b, a])
+            hessian[a, b] = mean
+            hessian[b, a] = mean
 
 
 @overloaded
 def curvature(loss, f, y, step, hessian, work):
-    """The Hessian of L at f, nearly symmetric."""
+    """The Hessian of L at f; symmetric."""
     return _kernels(loss).curvature or finite_differences
 
 

@@ -17,11 +17,11 @@ def pack_curvatures(loss, scores, y, cost, step, out):
     work = np.empty((3, m), scores.dtype)
     for i in range(scores.shape[0]):
         kernels.curvature(loss, scores[i], y[i], step, hessian, work)
-        c = scores.dtype.type(0.5 * cost[i])
+        c = scores.dtype.type(cost[i])
         pair = 0
         for a in range(m):
             for b in range(a, m):
-                out[i, pair] = c * (hessian[a, b] + hessian[b, a])
+                out[i, pair] = c * hessian[a, b]
                 pair += 1
 
 

@@ -41,7 +41,7 @@ EVALUATIONS_WORTH = 8.0
 STEPS_WITH_BLOCKS = 8
 # Weights of a coupled model, and examples that it is made of.
 MOST_COUPLED_WEIGHTS = 1100
-COUPLED_SAMPLES = 2048
+COUPLED_SAMPLES = 1024
 # Sparse duals leave most examples without curvature: so many are asked.
 MOST_ASKED = 1 << 15
 # A change of scores that is small against those over which gradients change.

@@ -64,7 +64,7 @@ def descend_smoothed(run: Run, weights: NDArray) -> str:
         if run.epochs >= run.max_epochs:
             return "max_epochs"
         # The gap is mostly the smoothing's, and that is proportional to gamma.
-        gamma *= min(0.3, max(0.01, 0.5 * run.wanted / found.gap))
+        gamma *= min(0.3, max(0.2, 0.5 * run.wanted / found.gap))
     return "stalled"
 
 
