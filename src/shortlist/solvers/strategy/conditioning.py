@@ -17,7 +17,8 @@ mean     Where blocks for every class would be too large, all share their mean; 
 """
 
 from dataclasses import dataclass
-from typing import Protocol
+from enum import Enum
+from typing import NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -93,16 +94,65 @@ class Coupled:
         return flat.reshape(gradient.T.shape).T
 
 
-@dataclass(frozen=True)
-class Plan:
-    """Which model to make for how many steps; ``n_blocks`` 0: none, -1: the coupled one."""
+class Kind(Enum):
+    """The models above."""
 
-    n_blocks: int
-    sample: int
-    steps: int | None
+    NONE = "none"
+    MEAN = "mean"
+    CLASSES = "classes"
+    COUPLED = "coupled"
 
 
-COUPLED = -1
+class Plan(NamedTuple):
+    """Which model to make, of how many examples, for how many steps; None: for all."""
+
+    kind: Kind
+    sample: int = 0
+    steps: int | None = None
+
+
+def plan(problem: Problem, late: bool = False) -> Plan:
+    """Choose the model that a descent begins with, or goes on with if ``late``.
+
+    By operations, not by the clock, so that a seed decides all.
+    """
+    storage, m = problem.storage, problem.n_classes
+    # Where a loss is not convex, the path decides which minimum is found: the plain one.
+    if not (storage.explicit and problem.loss.convex):
+        return Plan(Kind.NONE)
+    d = storage.zero_weights(1).shape[0]
+    if m * d > MOST_COUPLED_WEIGHTS:
+        chosen = _plan_blocks(problem, d)
+        steps = None if late or chosen.kind is Kind.NONE else STEPS_WITH_BLOCKS
+        return chosen._replace(steps=steps)
+    sample = min(storage.n, COUPLED_SAMPLES)
+    multiplications = sample * _count_pairs(m) * _count_pairs(d) + (m * d) ** 3 / 3.0
+    evaluation = storage.n * m * (2.0 * storage.width * NS_MULTIPLICATION + NS_LOSS)
+    price = NS_MULTIPLICATION * multiplications / evaluation
+    # It is bought when as much has been spent without it.
+    steps = max(1, int(np.ceil(price)))
+    if late or price <= EVALUATIONS_WORTH:
+        return Plan(Kind.COUPLED, sample, steps)
+    return _plan_blocks(problem, d)._replace(steps=steps)
+
+
+def _plan_blocks(problem: Problem, d: int) -> Plan:
+    storage, m = problem.storage, problem.n_classes
+    if d > storage.n // 2:
+        return Plan(Kind.NONE)
+    evaluation = 4.0 * storage.n * storage.width * m
+    per_class = max(SAMPLES_PER_CLASS * m, SAMPLES_PER_FEATURE * d)
+    for kind, n_blocks, sample in (
+        (Kind.CLASSES, m, per_class),
+        (Kind.MEAN, 1, SAMPLES_PER_FEATURE * d),
+    ):
+        if n_blocks > 1 and (problem.loss.sparse_duals or sample * m > MOST_NUMBERS):
+            continue
+        sample = min(max(sample, LEAST_SAMPLES), storage.n)
+        cost = sample * n_blocks * d**2
+        if n_blocks * d**2 <= MOST_NUMBERS and cost <= EVALUATIONS_WORTH * evaluation:
+            return Plan(kind, sample)
+    return Plan(Kind.NONE)
 
 
 def _count_pairs(count: int) -> int:
@@ -110,56 +160,27 @@ def _count_pairs(count: int) -> int:
     return count * (count + 1) // 2
 
 
-def plan(problem: Problem, late: bool = False) -> Plan:
-    """Choose the model that a descent begins with, or goes on with if ``late``."""
-    storage, m = problem.storage, problem.n_classes
-    # Where a loss is not convex, the path decides which minimum is found: the plain one.
-    if not (storage.explicit and problem.loss.convex):
-        return Plan(0, 0, None)
-    d = storage.zero_weights(1).shape[0]
-    evaluation = storage.n * m * (2.0 * storage.width * NS_MULTIPLICATION + NS_LOSS)
-    price = np.inf
-    if m * d <= MOST_COUPLED_WEIGHTS:
-        sample = min(storage.n, COUPLED_SAMPLES)
-        multiplications = sample * _count_pairs(m) * _count_pairs(d) + (m * d) ** 3 / 3.0
-        price = NS_MULTIPLICATION * multiplications / evaluation
-        if late or price <= EVALUATIONS_WORTH:
-            return Plan(COUPLED, sample, max(1, int(np.ceil(price))))
-    steps = STEPS_WITH_BLOCKS if np.isinf(price) else int(np.ceil(price))
-    if d > storage.n // 2:
-        return Plan(0, 0, None if np.isinf(price) else steps)
-    per_class = max(SAMPLES_PER_CLASS * m, SAMPLES_PER_FEATURE * d)
-    for n_blocks, sample in ((m, per_class), (1, SAMPLES_PER_FEATURE * d)):
-        if n_blocks > 1 and (problem.loss.sparse_duals or sample * m > MOST_NUMBERS):
-            continue
-        sample = min(max(sample, LEAST_SAMPLES), storage.n)
-        cost = 0.25 * sample * n_blocks * d**2 / (storage.n * storage.width * m)
-        if n_blocks * d**2 <= MOST_NUMBERS and cost <= EVALUATIONS_WORTH:
-            return Plan(n_blocks, sample, None if late else steps)
-    return Plan(0, 0, None if np.isinf(price) else steps)
-
-
 def make_model(problem: Problem, weights: NDArray, chosen: Plan) -> Model:
     """The model at ``weights``; the identity where it cannot be had."""
-    if chosen.n_blocks == 0:
+    if chosen.kind is Kind.NONE:
         return Identity()
     with np.errstate(over="ignore", invalid="ignore"):
         try:
-            if chosen.n_blocks == COUPLED:
+            if chosen.kind is Kind.COUPLED:
                 return _coupled(problem, weights, chosen.sample)
-            return _blocks(problem, weights, chosen)
+            return _blocks(problem, weights, chosen.sample, chosen.kind)
         except (np.linalg.LinAlgError, ValueError):
             # So large that the identity is lost in rounding, or not finite.
             return Identity()
 
 
-def _blocks(problem: Problem, weights: NDArray, chosen: Plan) -> Model:
-    step = problem.storage.n // chosen.sample
+def _blocks(problem: Problem, weights: NDArray, sample: int, kind: Kind) -> Model:
+    step = problem.storage.n // sample
     x = problem.storage.sample(step)
     y, cost = problem.costs.y[::step], problem.costs.cost[::step]
     shares = np.abs(problem.loss.row_gradients(x @ weights, y))
     shares *= step * cost[:, None]
-    if chosen.n_blocks == 1:
+    if kind is Kind.MEAN:
         shares = shares.mean(axis=1, keepdims=True)
     moments = np.stack([x.T @ (x * share[:, None]) for share in shares.T])
     blocks = FRACTION * moments + np.eye(x.shape[1])
@@ -187,7 +208,7 @@ def _coupled(problem: Problem, weights: NDArray, sample: int) -> Model:
     d = x.shape[1]
     small = FINITE_STEP * min(loss.smoothing, 1.0) if loss.smoothing > 0 else FINITE_STEP
 
-    def part(begin: int, end: int) -> NDArray:
+    def packed_sum(begin: int, end: int) -> NDArray:
         rows = slice(begin, end)
         curvatures = np.empty((end - begin, _count_pairs(m)))
         pack_curvatures(loss.spec, scores[rows], y[rows], cost[rows], small, curvatures)
@@ -195,7 +216,7 @@ def _coupled(problem: Problem, weights: NDArray, sample: int) -> Model:
         pack_products(x[rows], products)
         return curvatures.T @ products
 
-    packed = sum(problem.crew.run(part, shares_of(0, len(x), problem.crew.size)))
+    packed = sum(problem.crew.run(packed_sum, shares_of(0, len(x), problem.crew.size)))
     hessian = np.empty((m * d, m * d))
     unpack_hessian(packed, m, d, hessian)
     hessian[np.diag_indices_from(hessian)] += 1.0

@@ -29,6 +29,8 @@ PROMISE = 0.8
 BETTER_PROMISE = 0.5
 # Combinations are not tried while the gap is so many times what is wanted.
 MOST_PROMISED = 1e3
+# Steps with one model of the Hessian, at least, unless it costs less than so many evaluations.
+LEAST_STEPS = 3
 # Relative rounding of the objective in units of the storage's precision.
 NOISE_ULPS = 2.0
 
@@ -60,13 +62,17 @@ class _Descent:
         self.run.epochs -= 1  # a look at the start is a certificate, not an epoch
         if self._note(point):
             return "converged", self.best_for_dual
-        chosen = plan(self.run.problem)
+        chosen, late = plan(self.run.problem), plan(self.run.problem, late=True)
+        steps = chosen.steps
         while True:
             model = make_model(self.run.problem, point.place, chosen)
-            status, point = self._steps(point, model, chosen.steps)
+            status, point = self._steps(point, model, steps)
             if status != "steps":
                 return status, self.best_for_dual
-            chosen = plan(self.run.problem, late=True)
+            # Where model after model does not suffice, the curvature changes quickly.
+            again = chosen == late and steps is not None
+            steps = max(steps // 2, min(steps, LEAST_STEPS)) if again else late.steps
+            chosen = late
 
     def _steps(self, start: Point, model: Model, most: int | None) -> tuple[str, Point]:
         """Steps of L-BFGS with one model of the Hessian; "steps" if ``most`` were taken."""

@@ -12,13 +12,13 @@ from shortlist.solvers.records.result import Result
 from shortlist.solvers.records.run import Callback, Run, StopTraining
 from shortlist.solvers.storage.base import State
 from shortlist.solvers.strategy.ascent import RESOLUTION_ULPS, ascend
-from shortlist.solvers.strategy.conditioning import COUPLED, plan
+from shortlist.solvers.strategy.conditioning import Kind, plan
 from shortlist.solvers.strategy.descent import descend
 from shortlist.solvers.strategy.smoothing import descend_smoothed
 from shortlist.solvers.threads import crew_for, one_blas_thread
 
 # Evaluations that L-BFGS takes from an early SDCA solution to a gap of 1e-3, measured on Letter
-# and CLINC150 at C = 10 to 1000: with a change of variables for each class, and without one.
+# and CLINC150 at C = 10 to 1000: with a model of the Hessian for each class, and without one.
 EVALUATIONS_CONDITIONED = 15.0
 EVALUATIONS = 35.0
 # Smooth hinges take more, and support visits make up for more epochs; hinges are smoothed step
@@ -124,13 +124,12 @@ def _solve(run: Run, random: np.random.Generator, warm: bool, weights: NDArray |
 def _descend_at_once(problem: Problem, tol: float) -> bool:
     """Whether a descent is faster than SDCA from the start.
 
-    On tables of few features an evaluation takes a tenth of an epoch, and a change of variables
-    for each class makes descents short.
+    On tables of few features an evaluation takes a tenth of an epoch, and a model of the Hessian
+    makes descents short.
     """
-    if tol < LAST_DIGITS:
+    if tol < LAST_DIGITS or not (problem.loss.smooth or problem.loss.smoother):
         return False
-    n_blocks = plan(problem).n_blocks
-    return n_blocks == COUPLED or (n_blocks > 1 and not problem.loss.sparse_duals)
+    return plan(problem).kind in (Kind.CLASSES, Kind.COUPLED)
 
 
 def first_state(problem: Problem) -> State:
@@ -183,10 +182,10 @@ def _patience(problem: Problem, tol: float) -> float:
     products = 2.0 * storage.width * NS_MULTIPLICATION
     price = (products + NS_LOSS) / (products + NS_STEP)
     if not loss.sparse_duals:
-        conditioned = plan(problem).n_blocks not in (0, 1)
+        conditioned = plan(problem).kind in (Kind.CLASSES, Kind.COUPLED)
         return (EVALUATIONS_CONDITIONED if conditioned else EVALUATIONS) * price
     if loss.smooth:
-        quick = plan(problem).n_blocks and tol >= LAST_DIGITS
+        quick = plan(problem).kind is not Kind.NONE and tol >= LAST_DIGITS
         return EVALUATIONS if quick else EVALUATIONS_SMOOTH_HINGE
     return EVALUATIONS_HINGE if tol >= LAST_DIGITS else np.inf
 
