@@ -1,4 +1,4 @@
-"""Models of the Hessian: what they say they are, harmless where they cannot help, worth their cost."""
+"""Models of the Hessian: what they say, and worth their cost."""
 
 import numpy as np
 import pytest

@@ -1,6 +1,7 @@
-"""L-BFGS on top of a model of the Hessian: the steps alone. Who asks for them decides when to stop.
+"""L-BFGS on top of a model of the Hessian: the steps alone. The caller decides when to stop.
 
-In exact arithmetic these are the steps of plain L-BFGS in variables z = R w, where R'R is the model.
+In exact arithmetic these are the steps of plain L-BFGS in variables z = R w, where the model is
+R'R.
 """
 
 from collections.abc import Callable, Iterator
