@@ -30,6 +30,11 @@ def set_meta(**changes):
     return lambda state, arrays: state["meta"].update(changes)
 
 
+def set_data(**reading):
+    whole = {"format": "csv", "n_features": 6, **reading}
+    return lambda state, arrays: state.update(data={"reading": whole})
+
+
 def set_parameter(**changes):
     return lambda state, arrays: state["meta"]["params"].update(changes)
 
@@ -83,7 +88,16 @@ IMPOSSIBLE_LINEAR = {
     "dual": (set_result(dual=1e9), "dual is larger than primal"),
     "primal": (set_result(primal="many"), "primal in the training's record is 'many'"),
     "gap": (set_result(gap=0.0), "gap is not what primal and dual say"),
-    "epochs": (set_meta(n_iter=0), "n_iter is not a number of epochs"),
+    "epochs": (set_meta(n_iter=-1), "n_iter is not a number of epochs"),
+    "data": (set_data(code="x"), "unknown entry 'code' in a description of data"),
+    "data's width": (set_data(n_features=7), "the data had another number of features"),
+    "data's base": (set_data(index_base=2), "index_base of a description of data cannot be 2"),
+    "data's scaling": (
+        set_data(scaling={"kind": "standard", "factor": [1.0]}),
+        "factor of a scaling must be a finite number for each feature",
+    ),
+    "data's names": (set_data(class_names=[[0, "a"], [0, "b"]]), "a class has two names"),
+    "data's labels": (set_data(classes=[1, 2]), "the data had another number of labels"),
     "several labels": (set_meta(multilabel=1), "multilabel is neither True nor False"),
 }
 

@@ -216,7 +216,7 @@ def test_other_classes_are_refused(tmp_path):
 def test_describe_reads_no_arrays(model, saved):
     info = describe(saved)
     assert info.estimator == "Fake"
-    assert info.format_version == persistence.FORMAT_VERSION
+    assert info.format_version == persistence.MODEL_FILE.format_version
     assert info.shortlist_version == shortlist.__version__
     assert info.arrays == {"coef_": ("F64", (3, 4))}
     assert info.meta["C"] == 1.0
@@ -541,7 +541,7 @@ def test_an_array_that_does_not_fit_the_others_is_refused(name, problem, tmp_pat
 
 
 def test_data_is_kept_with_the_model(model, tmp_path):
-    data = {"reading": {"format": "csv", "n_features": 3, "label": "digit"}, "scale": [1.0, 2.0]}
+    data = {"reading": {"format": "csv", "n_features": 3, "label": "digit"}, "other": [1.0, 2.0]}
     save(model, tmp_path / "m", data=data)
     assert describe(tmp_path / "m").data == data
     back = load(tmp_path / "m")

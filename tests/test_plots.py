@@ -15,7 +15,7 @@ from matplotlib.colors import to_hex
 from sklearn.datasets import load_iris
 from sklearn.linear_model import LogisticRegression
 
-from shortlist import losses
+from shortlist import TopKClassifierCV, losses
 from shortlist.conformal import ConformalShortlist
 from shortlist.metrics import topk_accuracy_curve
 from shortlist.plots import (
@@ -25,6 +25,7 @@ from shortlist.plots import (
     ConvergenceCurve,
     ConvergenceDisplay,
     LossDisplay,
+    SearchDisplay,
     TopKCurveDisplay,
 )
 from shortlist.solvers import Evaluation, Result
@@ -342,6 +343,39 @@ class TestCircle:
             )
 
 
+@pytest.fixture(scope="module")
+def search():
+    X, y = load_iris(return_X_y=True)
+    families = ["entropy", {"loss": "smooth_hinge", "k": 2}]
+    return TopKClassifierCV(
+        losses=families, Cs=[0.01, 0.1, 1.0], ks=(1, 2), cv=3, max_extensions=0
+    ).fit(X, y)
+
+
+class TestSearchDisplay:
+    def test_curves_are_the_table_of_the_chosen_family(self, search):
+        display = SearchDisplay.from_estimator(search)
+        assert rendered_without_trouble(display)
+        assert display.ax_.get_xscale() == "log"
+        table = search.cv_results_
+        for k in (1, 2):
+            own = table["loss"] == search.losses_[k]["loss"]
+            np.testing.assert_array_equal(display.lines_[k].get_xdata(), table["C"][own])
+            np.testing.assert_array_equal(display.lines_[k].get_ydata(), table[f"mean_top{k}"][own])
+            assert display.marks_[k].get_xdata().tolist() == [search.C_[k]]
+            assert f"top-{k} ({search.losses_[k]['loss']}" in display.lines_[k].get_label()
+        spread = [k for k in (1, 2) if table[f"std_top{k}"].any()]
+        assert len(display.ax_.collections) == len(spread) > 0
+
+    def test_some_ks_into_given_axes(self, search):
+        _, ax = plt.subplots()
+        display = SearchDisplay.from_estimator(search, ks=[2], ax=ax)
+        assert display.ax_ is ax
+        assert list(display.lines_) == [2]
+        with pytest.raises(ValueError, match="not for 3"):
+            SearchDisplay.from_estimator(search, ks=[3])
+
+
 def within(angle: float, start: float, stop: float) -> bool:
     return any(start <= angle + turn < stop for turn in (-360, 0, 360))
 
@@ -357,6 +391,7 @@ def test_import_does_not_load_matplotlib():
         TopKCurveDisplay([0.5, 1.0]),
         ConvergenceDisplay([ConvergenceCurve("run", history(1))]),
         LossDisplay([0, 1], {"loss": [1, 0]}),
+        SearchDisplay({}, {}),
         CirclePredictionsDisplay(
             circle_points(2), [0, 1], [0.0, 1.0], [[0, 1], [1, 0]], classes=[0, 1]
         ),

@@ -18,8 +18,9 @@ _HOME = {
     "to_onnx": "shortlist.onnx",
 }
 _MODULES = frozenset(
-    ["calibration", "conformal", "datasets", "errors", "estimators", "experiments", "losses"]
-    + ["metrics", "onnx", "plots", "probabilities", "projections", "solvers", "special", "torch"]
+    ["calibration", "conformal", "datasets", "distributed", "errors", "estimators", "experiments"]
+    + ["losses", "metrics", "onnx", "plots", "probabilities", "projections", "solvers", "special"]
+    + ["torch"]
 )
 
 __all__ = sorted([*_HOME, *_MODULES, "__version__"])

@@ -6,13 +6,42 @@ and batch systems), and the limit on its address space (``ulimit -v``). The smal
 
 from __future__ import annotations
 
+import mmap
 import os
+import re
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 # Version 1 of control groups writes a number near 2**63 where nothing is limited.
 _NO_LIMIT = 2**60
 _GROUPS = Path("/sys/fs/cgroup")
+_UNITS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
+
+
+def parse_bytes(text: str) -> int | None:
+    """Return the number that "16G", "16 GB" or "16GiB" stands for; None if it is none."""
+    pattern = r"\s*(\d+(?:\.\d+)?)\s*([KMGT]?)(?:i?B)?\s*"
+    match = re.fullmatch(pattern, text, flags=re.IGNORECASE)
+    return None if match is None else int(float(match[1]) * _UNITS[match[2].upper()])
+
+
+def resident_bytes() -> int:
+    """Memory that this process holds now: its resident set; 0 where the system does not tell."""
+    try:
+        with open("/proc/self/statm", encoding="ascii") as file:
+            return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    except (OSError, ValueError, AttributeError):
+        return 0
+
+
+def release_pages(array: Any) -> None:
+    """Give back the memory that a mapped file takes; what was written to it stays in the file."""
+    owner = array
+    while owner is not None and not isinstance(owner, mmap.mmap):
+        owner = getattr(owner, "_mmap", None) or getattr(owner, "base", None)
+    if owner is not None and hasattr(mmap, "MADV_DONTNEED"):
+        owner.madvise(mmap.MADV_DONTNEED)
 
 
 def available_bytes() -> int | None:

@@ -159,8 +159,8 @@ def test_bad_parameters(command, tmp_path, options, words):
         (["trian", "good.svm"], "Did you mean 'train'?"),
         (["train", "good.svm", "-o", "no/m"], "no such directory"),
         (["train", "good.svm", "-o", "."], "is a directory, not a file"),
-        (["train", "good.svm", "-o", "-"], "must be a file here"),
-        (["train", "good.svm", "-o", os.devnull], "exists and is not a regular file"),
+        (["cv", "good.svm", "-o", "-"], "must be a file here"),
+        (["train", "good.svm", "-o", "-", "--json"], "would both write to standard output"),
         (["train", "good.svm", "-v", 1], "-v must be 2 or more folds"),
         (["train", "letter", "--format", "csv", "-o", "m"], "letter is a data set known by name"),
         (["train", "letter", "--label", "3", "-o", "m"], "which letter is not"),
@@ -206,7 +206,7 @@ def test_what_is_not_the_users_fault_is_code_1(command, files, tmp_path, monkeyp
     import shortlist.persistence
     from shortlist.solvers import memory
 
-    def full(*_):
+    def full(*_, **__):
         raise OSError(errno.ENOSPC, "No space left on device", "m")
 
     monkeypatch.setattr(shortlist.persistence, "save", full)
@@ -266,6 +266,8 @@ def test_no_output_replaces_an_input(command, model, tmp_path):
     data = bad_file(tmp_path, "data.svm", GOOD)
     link = tmp_path / "link.svm"
     link.symlink_to(data)
+    hard = tmp_path / "hard.svm"
+    os.link(data, hard)
     before = Path(model).read_bytes()
     for arguments in (
         ["train", data, "-o", data],
@@ -273,8 +275,10 @@ def test_no_output_replaces_an_input(command, model, tmp_path):
         ["cv", data, "-v", "2", "-o", data],
         ["predict", model, data, "-o", model],
         ["predict", model, data, "-o", data],
+        ["train", data, "-o", hard],
+        ["train", tmp_path, "-o", tmp_path / "new"],
     ):
         ended = command(*map(str, arguments))
-        check_refused(ended, tmp_path, ["data.svm", "link.svm"], "and would be lost")
+        check_refused(ended, tmp_path, ["data.svm", "hard.svm", "link.svm"], "and would be lost")
         assert data.read_text() == GOOD
         assert Path(model).read_bytes() == before

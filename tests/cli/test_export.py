@@ -9,6 +9,8 @@ import sys
 import numpy as np
 import pytest
 
+from tests.cli.conftest import NAMES
+
 onnxruntime = pytest.importorskip("onnxruntime")
 pytest.importorskip("skl2onnx")
 
@@ -69,3 +71,17 @@ def test_without_the_extra_the_message_says_what_to_install(command, model, monk
     ended = command("export", model, "-o", "m.onnx")
     assert ended.code == 1
     assert "needs onnx, which is not installed: pip install 'shortlist[onnx]'" in ended.err
+
+
+def test_scaling_and_names_go_into_the_file(command, files):
+    """Features are given as they are in the data; the graph scales them."""
+    X = files.X * np.array([1000, 1, 0.01, 1, 1])
+    np.savez("train.npz", X=X, y=files.y, target_names=NAMES)
+    for kind in ("standard", "l2"):
+        assert command("train", "train.npz", "-o", "m", "--scale", kind, "-q").code == 0
+        assert command("export", "m", "-o", "m.onnx", "--dtype", "float64").code == 0
+        (labels,) = onnxruntime.InferenceSession("m.onnx").run(["label"], {"X": X})
+        predicted = command("predict", "m", "train.npz", "--no-scores").out.splitlines()[1:]
+        assert predicted == [f"{label},{NAMES[label]}" for label in labels]
+    told = json.loads(command("export", "m", "-o", "m.onnx", "--json").out)
+    assert json.loads(told["metadata"]["class_names"])[2] == [2, "cat"]

@@ -65,11 +65,11 @@ def test_columns_in_another_order_are_matched_by_name(command, files, named_mode
     assert turned.out == command("predict", named_model, files / "bare.csv").out
 
 
-def test_strange_columns_are_an_error(command, files, named_model):
+def test_a_missing_column_is_named(command, files, named_model):
     other = files.write_csv("strange.csv", [*"pqrsz"], files.X)
     ended = command("predict", named_model, other)
     assert ended.code == 2
-    assert ended.err == f"shortlist: {other}: has columns 'z' where training had 't'\n"
+    assert ended.err == f"shortlist: {other}: lacks the column 't'\n"
 
 
 def test_probabilities_where_the_loss_has_them(command, files, model):
@@ -151,7 +151,7 @@ def test_tie_policies_are_those_of_the_metrics(files, ties):
 
         classes_ = np.arange(4)
 
-        def _scores(self, X):
+        def decision_function(self, X):
             return np.round(X[:, :4])
 
     data = LabeledData(files.X, files.y)

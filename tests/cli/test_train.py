@@ -40,7 +40,9 @@ def test_standard_input_and_text_labels(files, tmp_path):
     path = tmp_path / "m"
     ended = shell("train", "-", "--format", "csv", "-o", path, "-k", 2, input=text)
     assert ended.code == 0
-    assert ended.err.startswith("standard input: 120 examples, 5 features, 4 classes\n")
+    first, second = ended.err.splitlines()[:2]
+    assert first == "labels: column 'label' (guessed: by its name); 5 features"
+    assert second == "standard input: 120 examples, 5 features, 4 classes"
     assert "within" in ended.out
     assert f"saved in {path}" in ended.out
     loaded = shortlist.load(path)
@@ -106,6 +108,21 @@ def test_not_converged_is_a_warning(command, files):
     assert warning.startswith("shortlist: warning: not converged after 1 epochs")
     assert "not converged" in ended.out
     assert shortlist.load("m").result_.status == "max_epochs"
+
+
+def test_a_memory_limit_keeps_the_features_on_disk(command, files, tmp_path):
+    shards = tmp_path / "shards"
+    shards.mkdir()
+    for number, rows in enumerate((slice(0, 50), slice(50, 120))):
+        np.savez(shards / f"{number}.npz", X=files.X[rows], y=files.y[rows])
+    ended = command("train", str(shards), "-o", files / "model", "--memory-limit", "8GB")
+    assert ended.code == 0
+    assert "memory limit 8GB: rows and duals in memory" in ended.err
+    whole = TopKClassifier(random_state=0).fit(files.X, files.y)
+    np.testing.assert_array_equal(shortlist.load(files / "model").coef_, whole.coef_)
+    refused = command("train", str(shards), "-v", "3", "--memory-limit", "8GB")
+    assert refused.code == 2
+    assert "--memory-limit" in refused.err
 
 
 def test_cross_validation_makes_no_model(command, files, tmp_path):

@@ -8,28 +8,11 @@ from scipy import sparse
 from sklearn.datasets import make_classification
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import GroupKFold, KFold, PredefinedSplit, StratifiedKFold
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import shortlist
 from shortlist import TopKClassifier, TopKClassifierCV
 from shortlist.estimators import cv_paths
 from shortlist.estimators.cv_grid import Grid, best_row, grid_of
-
-# Several checks compare two fits to seven digits, so the gap must be closed to rounding.
-EXACT = {"tol": 1e-20, "max_epochs": 1000, "random_state": 0}
-
-
-@parametrize_with_checks(
-    [
-        TopKClassifierCV(Cs=[0.001, 0.01], ks=(1,), cv=3, max_extensions=0, **EXACT),
-        TopKClassifierCV("hinge", Cs=[0.01], ks=(1, 2), cv=2, max_extensions=0, n_jobs=2, **EXACT),
-    ]
-)
-@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-@pytest.mark.filterwarnings("ignore:.*always right:UserWarning")
-def test_scikit_learn_checks(estimator, check):
-    check(estimator)
-
 
 CS = [1e-4, 1e-3, 1e-2, 0.1]
 KS = (1, 2, 3)

@@ -5,6 +5,7 @@ import tracemalloc
 import numpy as np
 import pandas
 import pytest
+import torch
 from scipy import sparse
 
 from shortlist import TopKClassifier
@@ -80,6 +81,10 @@ FORMS = {
     "list": lambda X: X.tolist(),
     "frame": pandas.DataFrame,
     "float32 frame": lambda X: pandas.DataFrame(X.astype(np.float32)),
+    "float16 frame": lambda X: pandas.DataFrame(X.astype(np.float16)),
+    "tensor": torch.from_numpy,
+    "float32 tensor": lambda X: torch.from_numpy(X).float().requires_grad_(),
+    "float16 tensor": lambda X: torch.from_numpy(X).half(),
     "nullable frame": lambda X: pandas.DataFrame(X).astype("Float64"),
     "csr_array": sparse.csr_array,
     "csr_matrix": sparse.csr_matrix,
@@ -114,6 +119,35 @@ def test_every_form_gives_the_same_model(form, data, expected):
     tolerance = 2e-3 if single else 1e-6
     np.testing.assert_allclose(model.decision_function(X), expected, atol=tolerance)
     np.testing.assert_allclose(model.decision_function(given), expected, atol=tolerance)
+
+
+@pytest.mark.parametrize("kind", ["tensor", "array"])
+def test_bfloat16_becomes_float32(kind, data):
+    X, y = data
+    given = halves = torch.from_numpy(X).bfloat16()
+    if kind == "array":
+        given = halves.float().numpy().astype(pytest.importorskip("ml_dtypes").bfloat16)
+    exact = TopKClassifier(random_state=0).fit(halves.float().numpy(), y)
+    model = TopKClassifier(random_state=0).fit(given, y)
+    assert model.coef_.dtype == np.float32
+    np.testing.assert_array_equal(model.coef_, exact.coef_)
+    np.testing.assert_array_equal(model.predict_topk(given), exact.predict_topk(given))
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_columns_that_lie_together_are_copied_once():
+    """In the type of training and the order of rows at once."""
+    X, y = make_data(n=2000, d=500)
+    given = np.asfortranarray(np.rint(100 * X).astype(np.int32))
+    model = TopKClassifier(max_epochs=1, tol=1e-9, random_state=0)
+    model.fit(given[:50], y[:50])
+    tracemalloc.start()
+    try:
+        model.fit(given, y)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < 1.75 * X.nbytes
 
 
 @pytest.mark.parametrize("form", ["csr unsorted", "csr duplicates", "read-only"])

@@ -81,6 +81,7 @@ def test_a_parameter_that_is_not_used_is_not_checked(data):
             lambda X, y: (X, np.array(["a", 1, None] * 20, dtype=object)),
             "of one type; y holds NoneType, int, str",
         ),
+        (lambda X, y: (X, y.astype("S")), "labels represented as bytes is not supported"),
     ],
     ids=[
         "NaN",
@@ -97,6 +98,7 @@ def test_a_parameter_that_is_not_used_is_not_checked(data):
         "NaN label",
         "no labels",
         "mixed labels",
+        "bytes",
     ],
 )
 def test_bad_data_is_said_to_be_so(spoil, match, data):

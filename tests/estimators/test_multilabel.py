@@ -12,7 +12,7 @@ from sklearn.utils import get_tags
 
 import shortlist
 from shortlist import KernelTopKClassifier, TopKClassifier, TopKClassifierCV
-from shortlist.metrics import topk_accuracy
+from shortlist.metrics import topk_accuracy, topk_scorer
 from tests.multilabel import Case, cvxpy_conjugate
 
 CLOSE = {"tol": 1e-9, "max_epochs": 20_000, "random_state": 0}
@@ -250,6 +250,13 @@ def test_among_scikit_learns_tools(data):
     folds = KFold(3).split(X)
     expected = [model.fit(X[train], Y[train]).score(X[test], Y[test]) for train, test in folds]
     np.testing.assert_array_equal(scores, expected)
+    np.testing.assert_array_equal(
+        cross_val_score(model, X, Y, cv=3, scoring=topk_scorer(2)), scores
+    )
+    model.fit(X, Y)
+    assert topk_scorer(2)(model, X, sparse.csr_array(Y)) == model.score(X, Y)
+    with pytest.raises(ValueError, match=r"indicator matrix of shape \(4, 6\)"):
+        topk_scorer(1)(model, X[:4], Y[:4, :2])
 
 
 @pytest.mark.parametrize("kind", [TopKClassifier, KernelTopKClassifier])

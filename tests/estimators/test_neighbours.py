@@ -79,6 +79,23 @@ def test_a_grid_search_over_a_pipeline_with_top_k_scorers(data):
     assert search.best_params_["topkclassifier__C"] == search.best_estimator_[-1].C
 
 
+@pytest.mark.parametrize("within", [False, True])
+def test_a_search_over_k_is_warned_of_scores_at_its_own_k(within, data, recwarn):
+    X, y = data
+    model = TopKClassifier("smooth_hinge", C=0.1, random_state=0)
+    prefix = "topkclassifier__" if within else ""
+    model = make_pipeline(StandardScaler(), model) if within else model
+    with pytest.warns(UserWarning, match=r"the largest k wins.*topk_scorer"):
+        search = GridSearchCV(model, {f"{prefix}k": [1, 3]}, cv=2).fit(X / 8, y)
+    assert search.best_params_ == {f"{prefix}k": 3}
+    recwarn.clear()
+    # One k for all, no k at all, and a model of one's own are fine.
+    GridSearchCV(model, {f"{prefix}k": [1, 3]}, cv=2, scoring=topk_scorer(2)).fit(X / 8, y)
+    GridSearchCV(model.set_params(**{f"{prefix}k": 2}), {f"{prefix}C": [1.0]}, cv=2).fit(X / 8, y)
+    model.fit(X / 8, y).score(X / 8, y)
+    assert not recwarn.list
+
+
 def test_the_searching_estimator_works_inside_cross_validation(data):
     X, y = data
     scores = cross_val_score(

@@ -10,6 +10,7 @@ from shortlist.losses.base import Loss
 from shortlist.solvers.duals import Duals, as_array
 from shortlist.solvers.problem import Problem
 from shortlist.solvers.storage import Costs, State, Storage, Sums
+from shortlist.solvers.storage.local import LocalDuals
 from shortlist.solvers.strategy.path import Path
 from shortlist.solvers.strategy.train import train
 from shortlist.solvers.threads import Crew
@@ -23,11 +24,11 @@ from tests.solvers.problems import (
 )
 
 
-class GeneratedStorage:
+class GeneratedStorage(LocalDuals):
     """Examples that a function makes as they are asked for: ``row_of(i)`` is x_i.
 
     Written in plain NumPy with the public functions of a loss. The weights are W, without a
-    constant feature. Descents are left out, as for inner products.
+    constant feature. Descents are left out, as for inner products. Duals are kept as usual.
     """
 
     explicit = False
@@ -105,7 +106,7 @@ class GeneratedStorage:
     def class_sums(self, costs: Costs, m: int) -> NDArray:
         raise NotImplementedError
 
-    def sample(self, step: int) -> NDArray:
+    def sample(self, step: int, first: int = 0) -> NDArray:
         raise NotImplementedError
 
 

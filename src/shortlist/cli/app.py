@@ -11,9 +11,11 @@ from shortlist.cli.cv import cv
 from shortlist.cli.evaluate import evaluate
 from shortlist.cli.export import export
 from shortlist.cli.features import features
+from shortlist.cli.help import MAX_WIDTH, HelpfulCommand, HelpfulGroup, flowing
 from shortlist.cli.info import info
 from shortlist.cli.predict import predict
 from shortlist.cli.reproduce import reproduce
+from shortlist.cli.run import REFUSED
 from shortlist.cli.train import train
 from shortlist.cli.unfold import unfold
 from shortlist.cli.warm import warm
@@ -25,25 +27,20 @@ MACHINE = "This machine"
 app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
-    no_args_is_help=True,
-    rich_markup_mode="rich",
-    context_settings={"help_option_names": ["-h", "--help"]},
+    rich_markup_mode=None,
+    cls=HelpfulGroup,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": MAX_WIDTH},
     epilog="Exit codes: 0 done (a warning tells if training has not converged), 1 out of memory or "
-    "disk, or a package is missing, 2 wrong usage or bad data, 130 interrupted. Errors are one "
-    "line on standard error; with SHORTLIST_DEBUG=1 in the environment they come with a traceback.",
+    "disk, or a package is missing, 2 wrong usage or bad data, 130 interrupted (by SIGTERM 143, by "
+    "SIGHUP 129). Errors are one line on standard error; with SHORTLIST_DEBUG=1 in the environment "
+    "they come with a traceback.",
 )
 
 
 def _add(panel: str, *commands: Callable[..., None]) -> None:
     for command in commands:
-        text = _flowing(inspect.getdoc(command) or "")
-        app.command(help=text, rich_help_panel=panel)(unfold(command))
-
-
-def _flowing(docstring: str) -> str:
-    """Paragraphs as single lines, to be broken at the terminal's width; examples as they are."""
-    paragraphs = docstring.split("\n\n")
-    return "\n\n".join(p if "\n  " in p else " ".join(p.split()) for p in paragraphs)
+        text = flowing(inspect.getdoc(command) or "")
+        app.command(help=text, rich_help_panel=panel, cls=HelpfulCommand)(unfold(command))
 
 
 _add(MODELS, train, cv, predict, evaluate, info, export, features)
@@ -59,8 +56,9 @@ def _show_version(wanted: bool) -> None:
         raise typer.Exit
 
 
-@app.callback()
+@app.callback(invoke_without_command=True)
 def shortlist(
+    context: typer.Context,
     version: Annotated[
         bool,
         typer.Option(
@@ -72,3 +70,6 @@ def shortlist(
 
     Train with a top-k loss, predict shortlists, measure top-k accuracy.
     """
+    if context.invoked_subcommand is None:
+        typer.echo(context.get_help())
+        raise typer.Exit(REFUSED)

@@ -10,7 +10,8 @@ from typing import Annotated, Any
 
 from typer import Argument, Option
 
-from shortlist.cli.options import MODEL, CostOption, OutputOptions, ReadingOptions
+from shortlist.cli.options import MODEL, CostOption, OutputOptions
+from shortlist.cli.reading import ReadingOptions
 
 MEASUREMENT = "Measurement"
 

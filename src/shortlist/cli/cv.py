@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Annotated, Any
 
+import typer
 from typer import Option
 
+from shortlist.cli.checkpoints import CheckpointOptions
 from shortlist.cli.options import (
     MODEL,
     OUTPUT,
@@ -14,13 +16,14 @@ from shortlist.cli.options import (
     LossName,
     LossOptions,
     OutputOptions,
-    ReadingOptions,
     ShapeOptions,
     SolverOptions,
     class_weights,
     estimator_parameters,
     parse_numbers,
 )
+from shortlist.cli.reading import ReadingOptions
+from shortlist.cli.run import FAILED, INTERRUPTED
 
 SEARCH = "Search"
 _USUAL_COSTS = "1e-5:1e3:9"
@@ -95,6 +98,7 @@ def cv(
     ] = None,
     shape: ShapeOptions,
     solver: SolverOptions,
+    checkpoints: CheckpointOptions,
     reading: ReadingOptions,
     model: Annotated[
         str | None,
@@ -113,18 +117,28 @@ def cv(
 
     Prints a table with a row for each C and a column for each k; the best of a column is marked
     with a star. Fits along C start from one another, so that a whole range costs a few fits.
+    Ctrl-C, SIGTERM and SIGHUP end the search; C is then chosen from the fits that were finished.
 
     Examples:
       shortlist cv letter --Cs 0.01:100:5 --val letter
       shortlist cv data.csv --loss smooth_hinge -k 5 --also entropy:5 -v 10 -o model
     """
-    from shortlist.cli.output import check_output, print_json, print_line, say, size_of
+    from shortlist.cli.output import (
+        check_output,
+        print_json,
+        print_line,
+        saved_line,
+        say,
+        say_data,
+    )
 
     if model is not None:
-        check_output(model, inputs=(data, validation))
+        inputs = (data, validation, reading.labels, reading.names)
+        check_output(model, inputs=inputs, stdout=False)
     families = _families(loss, also)
     parameters = {
         **estimator_parameters(loss, shape, solver, output),
+        **checkpoints.parameters(output),
         "Cs": parse_numbers(costs or _USUAL_COSTS, "--Cs", float),
         "cv": folds,
         "losses": families,
@@ -132,44 +146,58 @@ def cv(
         "n_jobs": jobs,
     }
     wanted = None if ks is None else parse_numbers(ks, "--ks", int)
-    from shortlist.cli.data import describe_data, read_data
-    from shortlist.cli.models import Columns, check_trainable
+    from shortlist.cli.data import (
+        describe_data,
+        how_read,
+        labels_in,
+        read_data,
+        refuse_label_sets,
+    )
+    from shortlist.cli.models import check_trainable, read_validation, remember_names
+    from shortlist.cli.saving import save_somewhere
 
     examples = read_data(data, reading, "train")
-    columns = Columns.of_data(examples)
-    told = [describe_data(examples)]
+    refuse_label_sets(examples, "cv")
+    measured = None
     held_out: dict[str, Any] = {}
     if validation is not None:
-        measured = columns.read_validation(validation, reading)
-        told.append(describe_data(measured))
+        measured = read_validation(how_read(examples), validation, reading)
         held_out = {"X_val": measured.X, "y_val": measured.y}
 
     from shortlist import TopKClassifierCV
     from shortlist.cli.compiling import told_of_compilation
     from shortlist.estimators.cv_options import families_of
 
-    labels = set(examples.y.tolist())
+    labels = labels_in(examples)
     weights = class_weights(shape.class_weight, labels)
     if wanted is None:
         wanted = [k for k in sorted({*_USUAL_KS, loss.k}) if k < len(labels)] or [1]
     search = TopKClassifierCV(class_weight=weights, ks=tuple(wanted), **parameters)
     for family in families_of(search):
         check_trainable(family, examples.y)
-    say(output, "\n".join(told))
+    say_data(output, examples)
+    if measured is not None:
+        say(output, describe_data(measured))
     with told_of_compilation(output):
-        search.fit(examples.X, examples.y, **held_out)
-    columns.remember(search)
+        search.fit(examples.X, examples.y, sample_weight=examples.weight, **held_out)
+    remember_names(search, examples)
+    saved = None
     if model is not None:
-        import shortlist
-
-        shortlist.save(search.set_params(verbose=0), model)
+        kept = {"reading": how_read(examples).to_dict()}
+        saved = save_somewhere(search.set_params(verbose=0), model, kept)
+    if not search.interrupted_:
+        checkpoints.remove()
     if output.as_json:
-        print_json(_as_json(data, search, model))
-        return
-    _print_tables(search)
-    _print_choice(search, several=bool(also))
-    if model is not None:
-        print_line(f"saved in {model} ({size_of(model)})")
+        print_json(_as_json(data, search, saved))
+    else:
+        _print_tables(search)
+        _print_choice(search, several=bool(also))
+        if saved is not None:
+            print_line(saved_line(saved))
+    if search.interrupted_:
+        raise typer.Exit(INTERRUPTED)
+    if saved != model:
+        raise typer.Exit(FAILED)
 
 
 def _families(loss: LossOptions, also: list[str] | None) -> list[dict[str, Any]] | None:
@@ -254,14 +282,15 @@ def cross_validate_one(
     output: OutputOptions,
 ) -> None:
     """LIBLINEAR's ``-v``: print the accuracy that one C has on held-out folds."""
-    from shortlist.cli.data import describe_data, read_data
-    from shortlist.cli.output import percent, print_json, print_line, say
+    from shortlist.cli.data import labels_in, read_data, refuse_label_sets
+    from shortlist.cli.output import percent, print_json, print_line, say_data
 
     parameters = estimator_parameters(loss, shape, solver, output)
     if folds < 2:
         raise ValueError(f"-v must be 2 or more folds; got {folds}")
     examples = read_data(name, reading, "train")
-    weights = class_weights(shape.class_weight, set(examples.y.tolist()))
+    refuse_label_sets(examples, "-v")
+    weights = class_weights(shape.class_weight, labels_in(examples))
 
     from shortlist import TopKClassifier
     from shortlist.cli.compiling import told_of_compilation
@@ -269,7 +298,7 @@ def cross_validate_one(
 
     model = TopKClassifier(C=cost, class_weight=weights, **parameters)
     check_trainable(model, examples.y)
-    say(output, describe_data(examples))
+    say_data(output, examples)
     with told_of_compilation(output):
         shares = _fold_accuracies(model, examples, folds)
     means = {k: sum(of_folds) / folds for k, of_folds in shares.items()}
@@ -288,7 +317,8 @@ def _fold_accuracies(model: Any, examples: Any, folds: int) -> dict[int, list[fl
 
     shares: dict[int, list[float]] = {k: [] for k in sorted({1, model.k})}
     for trained_on, held_out in StratifiedKFold(folds).split(examples.X, examples.y):
-        model.fit(examples.X[trained_on], examples.y[trained_on])
+        weight = None if examples.weight is None else examples.weight[trained_on]
+        model.fit(examples.X[trained_on], examples.y[trained_on], sample_weight=weight)
         if model.result_.status == "interrupted":
             raise KeyboardInterrupt
         part = replace(examples, X=examples.X[held_out], y=examples.y[held_out])

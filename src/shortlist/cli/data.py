@@ -1,4 +1,4 @@
-"""DATA on the command line: a file, standard input, or a data set by name."""
+"""DATA on the command line: a file, a folder, standard input, or a data set by name."""
 
 from __future__ import annotations
 
@@ -6,48 +6,70 @@ import os
 from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Any
 
-from shortlist.cli.options import IndexBase, ReadingOptions
+from shortlist.cli.reading import IndexBase, LabelType, ReadingOptions
 from shortlist.errors import DataError
 
 if TYPE_CHECKING:
     from shortlist.datasets.containers import LabeledData
+    from shortlist.datasets.reading import Reading
 
 EMBEDDED = ("letter",)
 DOWNLOADED = ("news20", "aloi", "sector")
 
 # Which of ReadingOptions mean something to which format; the others are for all.
+_COLUMNS = {"label", "drop", "id_column", "weight_column", "missing"}
 _USED_BY = {
-    "libsvm": {"index_base", "label"},
-    "csv": {"label", "label_type", "header", "delimiter"},
-    "parquet": {"label"},
-    "arrow": {"label"},
+    "libsvm": {"index_base", "label", "label_type"},
+    "csv": {*_COLUMNS, "label_type", "header", "delimiter"},
+    "parquet": _COLUMNS,
+    "arrow": _COLUMNS,
     "npy": {"label", "labels"},
-    "npz": {"label"},
-    "mat": {"label"},
+    "npz": {"label", "labels"},
+    "mat": {"label", "labels"},
     "named": set[str](),
 }
-_FOR_ALL = {"format", "split", "precision"}
+_FOR_ALL = {"format", "split", "precision", "names", "scale"}
+_TABLES = ("csv", "parquet", "arrow")
 
 
 def read_data(
     name: str,
-    reading: ReadingOptions,
+    options: ReadingOptions,
     part: str,
     *,
-    n_features: int | None = None,
+    like: Reading | None = None,
     labelled: bool = True,
+    on_disk: bool = False,
 ) -> LabeledData:
-    """Read DATA.
+    """Read DATA; ``on_disk`` leaves the features of a file where they are.
 
-    ``part`` is taken where there are several and ``--split`` does not say. ``n_features`` is what
-    the model expects; None takes the data as it is. With ``labelled=False`` the data may lack
-    labels, and labels that it has are of no interest.
+    ``part`` is taken where there are several and ``--split`` does not say. ``like`` is how the
+    model's training data was read; None takes the data as it is. With ``labelled=False`` the data
+    may lack labels, and labels that it has are of no interest.
     """
-    parts = _named(name, reading) or _from_file(name, reading, n_features, labelled)
-    data = _choose(parts, reading.split.value if reading.split else None, part, name)
+    parts = _named(name, options, like) or _from_file(name, options, like, labelled, on_disk)
+    data = _choose(parts, options.split.value if options.split else None, part, name)
     if labelled and data.y is None:
         raise DataError("has no labels", path=name)
     return data
+
+
+def labels_in(data: LabeledData) -> set[Any]:
+    """The labels that occur in data."""
+    classes = how_read(data).classes
+    return set(data.y.tolist()) if classes is None else set(classes)
+
+
+def refuse_label_sets(data: LabeledData, command: str) -> None:
+    """Raise for data with several labels an example, where one is needed."""
+    if how_read(data).classes is not None:
+        raise DataError(f"has several labels an example; {command} needs one", path=data.source)
+
+
+def how_read(data: LabeledData) -> Reading:
+    """How data was read, for the model to keep."""
+    assert data.reading is not None  # every reader says so, and so does load_letter
+    return data.reading
 
 
 def describe_data(data: LabeledData) -> str:
@@ -60,81 +82,104 @@ def describe_data(data: LabeledData) -> str:
         share = data.X.nnz / max(data.n_samples * data.n_features, 1)
         parts[-1] += f" ({share:.2%} nonzero)"
     if data.y is not None:
-        parts.append(f"{len(set(data.y.tolist()))} classes")
+        parts.append(f"{data.n_classes} classes")
+    if data.left_out:
+        parts.append(f"{data.left_out} more left out for missing values")
     return f"{source}: {', '.join(parts)}"
 
 
-def _named(name: str, reading: ReadingOptions) -> dict[str, LabeledData]:
+def _named(name: str, options: ReadingOptions, like: Reading | None) -> dict[str, LabeledData]:
     """The parts of a data set known by name, unless there is a file of that name."""
     if name not in EMBEDDED + DOWNLOADED or os.path.exists(name):
         return {}
     from shortlist import datasets
+    from shortlist.datasets.read import scaled_parts
 
-    _refuse_unused(reading, "named", name)
-    if reading.format is not None:
+    _refuse_unused(options, "named", name)
+    if options.format is not None:
         raise ValueError(f"--format is for files; {name} is a data set known by name")
-    precision = reading.precision.value if reading.precision else "float64"
+    precision = options.precision.value if options.precision else "float64"
     if name in EMBEDDED:
         splits = datasets.load_letter(dtype=precision)
     else:
         splits = datasets.fetch(name)
+    if like is not None and splits.train.n_features != like.n_features:
+        here, there = splits.train.n_features, like.n_features
+        raise DataError(f"has {here} features where {there} are expected", path=name)
     found = {split: getattr(splits, split) for split in ("train", "val", "test")}
     if name in DOWNLOADED and precision == "float32":
         found = {s: d and replace(d, X=d.X.astype(precision)) for s, d in found.items()}
-    return {split: data for split, data in found.items() if data is not None}
+    parts = {split: data for split, data in found.items() if data is not None}
+    return scaled_parts(parts, _scale(options), like)
+
+
+def _scale(options: ReadingOptions) -> str | None:
+    return options.scale and options.scale.value
 
 
 def _from_file(
-    name: str, reading: ReadingOptions, n_features: int | None, labelled: bool
+    name: str, options: ReadingOptions, like: Reading | None, labelled: bool, on_disk: bool
 ) -> dict[str, LabeledData]:
     from shortlist import datasets
     from shortlist.datasets.read import data_format
 
-    kind = reading.format.value if reading.format else data_format(name)
-    _refuse_unused(reading, kind, name)
+    kind = options.format.value if options.format else data_format(name)
+    _refuse_unused(options, kind, name)
     looks_like_a_name = not os.path.splitext(name)[1] and os.sep not in name
     if name != "-" and looks_like_a_name and not os.path.lexists(name):
         known = ", ".join(EMBEDDED + DOWNLOADED)
         message = f"no such file, nor a data set of this name (those are {known})"
         raise DataError(message, path=name)
-    options = _reader_options(reading, kind, labelled)
-    return datasets.read_splits(name, format=kind, n_features=n_features, **options)
+    given = _reader_options(options, kind)
+    if not labelled and options.label == "auto" and _can_do_without_labels(kind, like):
+        given["label"] = None
+    # The labels of a model are known: its names are put to those, not to the ones in this file.
+    names = options.names if like is None else None
+    given["scale"] = _scale(options)
+    return datasets.read_splits(name, format=kind, like=like, names=names, on_disk=on_disk, **given)
 
 
-def _reader_options(reading: ReadingOptions, kind: str, labelled: bool) -> dict[str, Any]:
-    options: dict[str, Any] = {"label": _label(reading.label)}
-    if not labelled and reading.label == "auto" and kind in ("libsvm", "npy", "npz", "mat"):
-        options["label"] = None  # whereas a table's label column must be told from its features
-    if reading.precision is not None:
-        options["dtype"] = reading.precision.value
-    if kind == "libsvm" and reading.index_base is not IndexBase.auto:
-        options["zero_based"] = reading.index_base is IndexBase.zero
+def _can_do_without_labels(kind: str, like: Reading | None) -> bool:
+    """Whether features can be told from labels; in a table of other data that takes a guess."""
+    return kind not in _TABLES or (like is not None and like.format in _TABLES)
+
+
+def _reader_options(options: ReadingOptions, kind: str) -> dict[str, Any]:
+    given: dict[str, Any] = {"label": _column(options.label) if options.label != "none" else None}
+    if options.precision is not None:
+        given["dtype"] = options.precision.value
+    if kind == "libsvm" and options.index_base is not IndexBase.auto:
+        given["zero_based"] = options.index_base is IndexBase.zero
+    if kind in ("libsvm", "csv") and options.label_type is not LabelType.auto:
+        given["label_type"] = options.label_type.value
     if kind == "csv":
-        options["label_type"] = reading.label_type.value
-        options["delimiter"] = reading.delimiter and reading.delimiter.replace("\\t", "\t")
-        options["header"] = "auto" if reading.header is None else reading.header
-    if kind == "npy":
-        options["labels"] = reading.labels
-    return options
+        given["delimiter"] = options.delimiter and options.delimiter.replace("\\t", "\t")
+        given["header"] = "auto" if options.header is None else options.header
+    if kind in _TABLES:
+        given["drop"] = [_column(column) for column in options.drop or ()]
+        given["id_column"] = options.id_column and _column(options.id_column)
+        given["weight_column"] = options.weight_column and _column(options.weight_column)
+        given["missing"] = options.missing and options.missing.value
+    if "labels" in _USED_BY[kind] and options.labels is not None:
+        given["labels"] = options.labels
+    return given
 
 
-def _label(text: str) -> str | int | None:
-    if text == "none":
-        return None
+def _column(text: str) -> str | int:
     try:
         return int(text)
     except ValueError:
         return text
 
 
-def _refuse_unused(reading: ReadingOptions, kind: str, name: str) -> None:
+def _refuse_unused(options: ReadingOptions, kind: str, name: str) -> None:
     """An option that would be passed over in silence is an error."""
-    for field in fields(reading):
+    for field in fields(options):
         if field.name in _FOR_ALL | _USED_BY[kind]:
             continue
-        if getattr(reading, field.name) != field.default:
+        if getattr(options, field.name) != field.default:
             users = [k for k, used in _USED_BY.items() if field.name in used]
-            option = "--" + field.name.replace("_", "-")
+            option = "--" + field.name.removesuffix("_column").replace("_", "-")
             raise ValueError(f"{option} is for {' and '.join(users)} files, which {name} is not")
 
 

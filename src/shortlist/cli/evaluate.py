@@ -9,10 +9,10 @@ from shortlist.cli.options import (
     OUTPUT,
     DataArgument,
     ModelArgument,
-    ReadingOptions,
     Ties,
     parse_numbers,
 )
+from shortlist.cli.reading import ReadingOptions
 
 ACCURACY = "Accuracy"
 _NOTICEABLE = 0.01  # ties that decide more than this share of the examples are worth a warning
@@ -75,8 +75,9 @@ def evaluate(
       shortlist evaluate letter.model letter
       shortlist evaluate model test.svm --ks 1,5,10 --classes 20
     """
-    from shortlist.cli.data import describe_data
-    from shortlist.cli.models import Columns, load_model
+    from shortlist.cli.classes import Classes
+    from shortlist.cli.data import describe_data, read_data
+    from shortlist.cli.models import load_model, reading_of, say_differences
     from shortlist.cli.output import print_json, print_line
     from shortlist.cli.ranking import Rankings
 
@@ -86,10 +87,13 @@ def evaluate(
     listed = int(trained.k) if k is None else k
     if not 1 <= listed <= most:
         raise ValueError(f"--k must be from 1 to {most}, the model's number of classes; got {k}")
-    examples = Columns.of_model(trained).read(data, reading, part="test", labelled=True)
+    classes_known = Classes.of_model(trained, reading.names)
+    like = reading_of(trained)
+    examples = read_data(data, reading, "test", like=like)
     rankings = Rankings(trained, examples, ties.value)
-    _warn(rankings, lengths)
     reports = rankings.at(listed).per_class(listed)
+    say_differences(examples, like, labelled=True)
+    _warn(rankings, lengths)
     if as_json:
         print_json(
             {
@@ -100,14 +104,14 @@ def evaluate(
                 "ties": ties.value,
                 "accuracy": [rankings.at(k).accuracy(k) for k in range(1, most + 1)],
                 "k": listed,
-                "classes": [asdict(report) for report in reports],
+                "classes": [_entry(report, classes_known) for report in reports],
             }
         )
         return
     print_line(describe_data(examples))
     _print_curve(rankings, lengths)
     if classes != 0:
-        _print_classes(reports, listed, classes, _names(trained, examples))
+        _print_classes(reports, listed, classes, classes_known)
 
 
 def _lengths(text: str | None, own: int, most: int) -> list[int]:
@@ -128,7 +132,7 @@ def _warn(rankings: Any, lengths: list[int]) -> None:
     first = rankings.at(1)
     if first.unknown:
         warnings.warn(
-            f"{first.unknown} of {len(first.labels)} examples have labels that the model does not "
+            f"{first.unknown} of {first.n_examples} examples have labels that the model does not "
             "know; they count as errors",
             stacklevel=2,
         )
@@ -149,13 +153,22 @@ def _print_curve(rankings: Any, lengths: list[int]) -> None:
     for k in lengths:
         ranking = rankings.at(k)
         share = ranking.accuracy(k)
-        missed = round((1 - share) * len(ranking.labels), 1)
+        missed = round((1 - share) * ranking.n_examples, 1)
         rows.append([str(k), percent(share), percent(1 - share), f"{missed:g}"])
     columns = ["k", "accuracy %", "error %", "missed"]
     print_table("Top-k accuracy", columns, rows, text_columns=())
 
 
-def _print_classes(reports: list[Any], k: int, wanted: int, names: dict[Any, str]) -> None:
+def _entry(report: Any, known: Any) -> dict[str, Any]:
+    """A class's report for JSON, with names where there are any."""
+    entry = asdict(report)
+    if known.names:
+        entry["name"] = known.name(report.label)
+        entry["mistaken_for_name"] = known.name(report.mistaken_for)
+    return entry
+
+
+def _print_classes(reports: list[Any], k: int, wanted: int, known: Any) -> None:
     from shortlist.cli.output import percent, print_table
 
     ordered = sorted(reports, key=lambda r: (r.topk, r.top1))
@@ -164,20 +177,10 @@ def _print_classes(reports: list[Any], k: int, wanted: int, names: dict[Any, str
     for report in shown:
         mistaken = "-"
         if report.mistakes:
-            mistaken = f"{names.get(report.mistaken_for, report.mistaken_for)} ({report.mistakes})"
+            mistaken = f"{known.shown(report.mistaken_for)} ({report.mistakes})"
         accuracies = [percent(report.top1)] + ([percent(report.topk)] if k > 1 else [])
-        label = str(names.get(report.label, report.label))
-        rows.append([label, str(report.n_samples), *accuracies, mistaken])
+        rows.append([known.shown(report.label), str(report.n_samples), *accuracies, mistaken])
     title = "All classes" if len(shown) == len(reports) else f"The {len(shown)} hardest classes"
     columns = ["label", "examples", "top-1 %"] + ([f"top-{k} %"] if k > 1 else [])
     columns.append("most often mistaken for")
     print_table(title, columns, rows, text_columns=(0, len(columns) - 1))
-
-
-def _names(model: Any, examples: Any) -> dict[Any, str]:
-    """Names of the classes for people, where the data has one for each of the model's."""
-    names = examples.target_names
-    if names is None or len(names) != len(model.classes_):
-        return {}
-    labels = model.classes_.tolist()
-    return {label: f"{label} ({name})" for label, name in zip(labels, names, strict=True)}

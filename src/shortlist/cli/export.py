@@ -63,22 +63,35 @@ def export(
     """
     from shortlist._files import atomic_write
     from shortlist.cli.models import load_model
-    from shortlist.cli.output import check_output, print_json, print_line, size_of
+    from shortlist.cli.output import (
+        check_output,
+        is_standard_output,
+        print_json,
+        print_line,
+        readable_size,
+        say,
+        written_to,
+    )
 
     check_output(file, inputs=(model,))
+    to_stdout = is_standard_output(file)
+    if to_stdout and output.as_json:
+        raise ValueError("--json and -o - would both write to standard output")
     trained = load_model(model)
     from shortlist.onnx import to_onnx
 
     exported = to_onnx(trained, k=k, dtype=precision.value, opset=opset)
-    with atomic_write(file) as part:
+    with written_to(file) as place, atomic_write(place) as part:
         part.write_bytes(exported.SerializeToString())
     answers = [answer.name for answer in exported.graph.output]
     facts = {entry.key: entry.value for entry in exported.metadata_props}
     if output.as_json:
         print_json({"file": file, "opset": opset, "outputs": answers, "metadata": facts})
     elif not output.quiet:
-        print_line(
-            f"{file}: {size_of(file)}, {facts['loss']} with C={float(facts['C']):.4g}, shortlists "
-            f"of {facts['shortlist_length']}"
-        )
-        print_line(f"outputs: {', '.join(answers)}")
+        lines = [
+            f"{file}: {readable_size(exported.ByteSize())}, {facts['loss']} with "
+            f"C={float(facts['C']):.4g}, shortlists of {facts['shortlist_length']}",
+            f"outputs: {', '.join(answers)}",
+        ]
+        for line in lines:
+            say(output, line) if to_stdout else print_line(line)

@@ -73,10 +73,24 @@ def _sections(facts: dict[str, Any]) -> dict[str, dict[str, Any]]:
         "": file,
         "Parameters": parameters,
         "Fitted": meta,
+        "Training data": _data(facts["data"] or {}),
         "Training": record,
         "Chosen models": _chosen(facts["meta"]),
         "Arrays": arrays,
     }
+
+
+def _data(data: dict[str, Any]) -> dict[str, Any]:
+    """How the training data was read, and what its classes are called."""
+    if "reading" not in data:
+        return {}
+    from shortlist.datasets import Reading
+
+    reading = Reading.from_dict(data["reading"])
+    told = {"format": reading.format, "read as": reading.describe()}
+    if reading.class_names is not None:
+        told["class names"] = _brief([f"{label} ({name})" for label, name in reading.class_names])
+    return told
 
 
 def _chosen(meta: dict[str, Any]) -> dict[str, str]:

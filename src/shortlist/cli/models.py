@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from shortlist.cli.data import read_data
-from shortlist.cli.options import ReadingOptions
+from shortlist.cli.reading import ReadingOptions
 from shortlist.errors import DataError
 
 if TYPE_CHECKING:
     from shortlist.datasets.containers import LabeledData
+    from shortlist.datasets.reading import Reading
 
 # Scores are computed for so many examples and classes at a time: 32 MiB of doubles.
 _BLOCK = 1 << 22
+_SHOWN_COLUMNS = 5
 
 
 def load_model(path: str) -> Any:
@@ -25,81 +27,108 @@ def load_model(path: str) -> Any:
 
     model = load(path)
     if not isinstance(model, ShortlistClassifier):
-        raise _error(path, f"holds a {type(model).__name__}, not a classifier")
+        raise DataError(f"holds a {type(model).__name__}, not a classifier", path=path)
     return model
 
 
 def check_trainable(model: Any, y: Any) -> None:
     """Raise now what training would refuse: parameters, and their fit with the labels."""
+    from scipy import sparse
+
     from shortlist.estimators.training import check_parameters, encode_labels, loss_of
 
     check_parameters(model)
-    classes, _ = encode_labels(y)
-    loss_of(model).check_classes(len(classes))
+    several = sparse.issparse(y)
+    n_classes = y.shape[1] if several else len(encode_labels(y)[0])
+    loss_of(model, several).check_classes(n_classes)
 
 
 def model_for(model: Any, k: int) -> Any:
     """The classifier that answers for shortlists of k: the one chosen for it, if there are many."""
-    return model._model_for(k) if hasattr(model, "estimators_") else model
+    return model.model_for(k) if hasattr(model, "estimators_") else model
+
+
+def blocks_of_rows(model: Any, X: Any) -> Iterator[slice]:
+    """Yield the rows of X in blocks whose scores fit in memory."""
+    step = max(1, _BLOCK // len(model.classes_))
+    for start in range(0, X.shape[0], step):
+        yield slice(start, min(start + step, X.shape[0]))
 
 
 def score_blocks(model: Any, X: Any) -> Iterator[tuple[slice, Any]]:
     """Yield the scores of X, one column a class, for a block of rows at a time."""
-    step = max(1, _BLOCK // len(model.classes_))
-    for start in range(0, X.shape[0], step):
-        rows = slice(start, min(start + step, X.shape[0]))
-        yield rows, model._scores(X[rows])
+    import numpy as np
+
+    for rows in blocks_of_rows(model, X):
+        scores = model.decision_function(X[rows])
+        if scores.ndim == 1:  # of two classes, the second's score less the first's
+            scores = np.column_stack([-0.5 * scores, 0.5 * scores])
+        yield rows, scores
 
 
-@dataclass(frozen=True)
-class Columns:
-    """The features that training saw: how many, and their names where they have any."""
+def ranked_columns(model: Any, X: Any, k: int, probabilities: bool) -> tuple[Any, Any]:
+    """The numbers of the k best classes of each row, best first, and their scores."""
+    import numpy as np
 
-    number: int
-    names: tuple[str, ...] | None
-
-    @classmethod
-    def of_data(cls, data: LabeledData) -> Columns:
-        return cls(data.n_features, data.feature_names)
-
-    @classmethod
-    def of_model(cls, model: Any) -> Columns:
-        names = getattr(model, "feature_names_in_", None)
-        return cls(int(model.n_features_in_), None if names is None else tuple(map(str, names)))
-
-    def remember(self, model: Any) -> None:
-        """Let a model trained on these keep the names, to tell them in other files."""
-        import numpy as np
-
-        if self.names is not None and len(set(self.names)) == self.number:
-            model.feature_names_in_ = np.array(self.names, dtype=object)
-
-    def read(self, name: str, reading: ReadingOptions, *, part: str, labelled: bool) -> LabeledData:
-        """Read data with the same features, put into the same order if they are named."""
-        data = read_data(name, reading, part, n_features=self.number, labelled=labelled)
-        if data.n_features != self.number:
-            raise _error(name, f"has {data.n_features} features where training had {self.number}")
-        names = data.feature_names
-        if self.names is None or names is None or names == self.names:
-            return data
-        if sorted(names) != sorted(self.names):
-            here, there = set(names), set(self.names)
-            strange = _few([n for n in names if n not in there] or names)
-            missing = _few([n for n in self.names if n not in here] or self.names)
-            raise _error(name, f"has columns {strange} where training had {missing}")
-        sys.stderr.write(f"shortlist: {name}: columns in another order are matched by name\n")
-        order = [names.index(n) for n in self.names]
-        return replace(data, X=data.X[:, order], feature_names=self.names)
-
-    def read_validation(self, name: str, reading: ReadingOptions) -> LabeledData:
-        """Read what --val names: like DATA, but --split and --labels are DATA's own."""
-        return self.read(name, replace(reading, split=None, labels=None), part="val", labelled=True)
+    labels, scores = model.predict_topk(X, k, return_scores=True)
+    columns = np.searchsorted(model.classes_, labels)
+    if probabilities:
+        scores = np.take_along_axis(model.predict_proba(X), columns, axis=1)
+    return columns, scores
 
 
-def _error(name: str, message: str) -> Exception:
-    return DataError(message, path=name)
+def reading_of(model: Any) -> Reading:
+    """How a model's training data was read; of a model made elsewhere, what it knows itself."""
+    from shortlist.datasets import Reading
+
+    kept = (getattr(model, "data_", None) or {}).get("reading")
+    if kept is not None:
+        return Reading.from_dict(kept)
+    names = getattr(model, "feature_names_in_", None)
+    feature_names = None if names is None else tuple(map(str, names))
+    return Reading("npz", int(model.n_features_in_), feature_names=feature_names)
 
 
-def _few(names: list[str] | tuple[str, ...]) -> str:
-    shown = ", ".join(repr(n) for n in names[:3])
-    return shown if len(names) <= 3 else f"{shown} and {len(names) - 3} more"
+def remember_names(model: Any, data: LabeledData) -> None:
+    """Let a model keep the names of its features, if every one has a name of its own."""
+    import numpy as np
+
+    names = data.feature_names
+    if names is not None and len(set(names)) == data.n_features:
+        model.feature_names_in_ = np.array(names, dtype=object)
+
+
+def read_validation(like: Reading, name: str, options: ReadingOptions) -> LabeledData:
+    """Read what --val names: like DATA, but --split and --labels are DATA's own."""
+    own = replace(options, split=None, labels=None)
+    return read_data(name, own, "val", like=like)
+
+
+def say_differences(data: LabeledData, like: Reading, *, labelled: bool) -> None:
+    """Say on standard error what of the data differs from the training data, or is a guess."""
+    for note in _notes(data, like, labelled):
+        sys.stderr.write(f"shortlist: {data.source}: {note}\n")
+
+
+def _notes(data: LabeledData, like: Reading, labelled: bool) -> Iterator[str]:
+    """What a user should know of data whose columns are not just those of training."""
+    found = data.reading
+    if found is None:
+        return
+    own_guess = found.index_base is not None and like.index_base is None
+    if (labelled and found.label_guess is not None) or (own_guess and found.guessed):
+        yield found.describe()
+    if found.columns is None or like.feature_names is None:
+        return
+    expected = set(like.feature_names)
+    if [c for c in found.columns if c in expected] != list(like.feature_names):
+        yield "columns in another order are matched by name"
+    known = {*(like.columns or ()), *expected}
+    extra = [column for column in found.drop if column not in known]
+    if extra:
+        yield f"columns that the model does not know are passed over: {_few(extra)}"
+
+
+def _few(names: list[Any]) -> str:
+    shown = ", ".join(map(repr, names[:_SHOWN_COLUMNS]))
+    return shown if len(names) <= _SHOWN_COLUMNS else f"{shown}, ..."

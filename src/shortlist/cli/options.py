@@ -9,7 +9,6 @@ from typer import Argument, Option
 
 MODEL = "The model"
 TRAINING = "Training"
-READING = "Reading DATA"
 OUTPUT = "Output"
 
 
@@ -36,36 +35,6 @@ class Precision(StrEnum):
     float64 = "float64"
 
 
-class Format(StrEnum):
-    """The formats of ``shortlist.datasets.read_dataset``."""
-
-    libsvm = "libsvm"
-    csv = "csv"
-    parquet = "parquet"
-    arrow = "arrow"
-    npy = "npy"
-    npz = "npz"
-    mat = "mat"
-
-
-class Split(StrEnum):
-    train = "train"
-    val = "val"
-    test = "test"
-
-
-class LabelType(StrEnum):
-    auto = "auto"
-    int = "int"
-    str = "str"
-
-
-class IndexBase(StrEnum):
-    auto = "auto"
-    zero = "0"
-    one = "1"
-
-
 class Ties(StrEnum):
     optimistic = "optimistic"
     pessimistic = "pessimistic"
@@ -77,9 +46,9 @@ DataArgument = Annotated[
     Argument(
         metavar="DATA",
         show_default=False,
-        help="LibSVM text, .csv, .tsv (each also as .gz, .bz2 or .xz), .parquet, .npy, .npz or "
-        ".mat; - reads standard input; or a data set by name: letter (comes with Shortlist), "
-        "news20, aloi, sector (downloaded once).",
+        help="LibSVM text, .csv, .tsv (each also as .gz, .bz2 or .xz), .parquet, .arrow, .feather, "
+        ".npy, .npz, .mat, or a folder of files of one format; - reads standard input; or a data "
+        "set by name: letter (comes with Shortlist), news20, aloi, sector (downloaded once).",
     ),
 ]
 ModelArgument = Annotated[
@@ -125,6 +94,19 @@ CostOption = Annotated[
         rich_help_panel=MODEL,
         help="Weight of the loss against the regularisation, scaled as in LIBLINEAR and "
         "scikit-learn. Large values fit the training data more closely.",
+    ),
+]
+
+
+MemoryOption = Annotated[
+    str | None,
+    Option(
+        "--memory-limit",
+        metavar="SIZE",
+        rich_help_panel=TRAINING,
+        show_default=False,
+        help="Keep the process below this much memory, such as 4GB: DATA that is larger is read in "
+        "pieces.",
     ),
 ]
 
@@ -208,93 +190,6 @@ class SolverOptions:
             help="Seeds the order of visits: the same seed, the same model.",
         ),
     ] = 0
-
-
-@dataclass(frozen=True)
-class ReadingOptions:
-    """How DATA is to be read; all have a sensible default."""
-
-    format: Annotated[
-        Format | None,
-        Option(
-            metavar="FORMAT",
-            rich_help_panel=READING,
-            help="libsvm, csv, parquet, npy, npz or mat, where the name does not tell.",
-        ),
-    ] = None
-    split: Annotated[
-        Split | None,
-        Option(
-            metavar="PART",
-            rich_help_panel=READING,
-            show_default=False,
-            help="train, val or test: the part to take where DATA has several. Without it, "
-            "train and cv take train; predict and evaluate take test.",
-        ),
-    ] = None
-    label: Annotated[
-        str,
-        Option(
-            metavar="COLUMN",
-            rich_help_panel=READING,
-            help="The labels' column, by name or number (0 is the first, -1 the last); 'none': "
-            "there is none. 'auto' takes one named label, target, class or y, otherwise the last.",
-        ),
-    ] = "auto"
-    labels: Annotated[
-        str | None,
-        Option(
-            metavar="FILE",
-            rich_help_panel=READING,
-            help="For .npy: a second .npy file with the labels.",
-        ),
-    ] = None
-    label_type: Annotated[
-        LabelType,
-        Option(
-            metavar="auto|int|str",
-            rich_help_panel=READING,
-            help="For .csv: whether labels are numbers or text.",
-        ),
-    ] = LabelType.auto
-    header: Annotated[
-        bool | None,
-        Option(
-            "--header/--no-header",
-            rich_help_panel=READING,
-            show_default=False,
-            help="For .csv: whether the first line names the columns. It is looked at otherwise.",
-        ),
-    ] = None
-    delimiter: Annotated[
-        str | None,
-        Option(
-            metavar="TEXT",
-            rich_help_panel=READING,
-            show_default=False,
-            help="For .csv: what separates columns, if not a comma (or a tab in .tsv).",
-        ),
-    ] = None
-    index_base: Annotated[
-        IndexBase,
-        Option(
-            metavar="auto|0|1",
-            rich_help_panel=READING,
-            help="For LibSVM text: the number of the first feature. 'auto' is 0 if the file has "
-            "an index 0, and 1 otherwise.",
-        ),
-    ] = IndexBase.auto
-    precision: Annotated[
-        Precision | None,
-        Option(
-            "--dtype",
-            metavar="TYPE",
-            rich_help_panel=READING,
-            show_default=False,
-            help="float32 or float64: the precision of the features, and so of training. float32 "
-            "takes half the memory. Without it: the file's own, float64 for text.",
-        ),
-    ] = None
 
 
 @dataclass(frozen=True)

@@ -1,15 +1,24 @@
 """What commands print: results on standard output, everything else on standard error."""
 
+from __future__ import annotations
+
 import json
 import math
 import os
+import shutil
 import sys
-from collections.abc import Iterable, Sequence
+import tempfile
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from shortlist._json import plain
+from shortlist._text import escape_controls
 from shortlist.cli.options import OutputOptions
+
+if TYPE_CHECKING:
+    from shortlist.datasets.containers import LabeledData
 
 
 def say(output: OutputOptions, message: str) -> None:
@@ -17,6 +26,17 @@ def say(output: OutputOptions, message: str) -> None:
     if not output.quiet:
         sys.stderr.write(f"{message}\n")
         sys.stderr.flush()
+
+
+def say_data(output: OutputOptions, data: LabeledData) -> None:
+    """Tell how DATA was read, with what was guessed, how much there is, and what may help."""
+    if output.quiet:
+        return
+    from shortlist.cli.data import describe_data, how_read
+    from shortlist.cli.hints import scale_hint
+
+    lines = [how_read(data).describe(), describe_data(data), scale_hint(data)]
+    say(output, "\n".join(escape_controls(line) for line in lines if line is not None))
 
 
 def print_json(value: Any) -> None:
@@ -69,25 +89,76 @@ def number(value: float) -> str:
     return f"{value:.6g}" if math.isfinite(value) else "-"
 
 
-def check_output(path: str, option: str = "-o", inputs: Iterable[str | None] = ()) -> None:
+def check_output(
+    path: str, option: str = "-o", inputs: Iterable[str | None] = (), *, stdout: bool = True
+) -> None:
     """Raise an error now, rather than after the work, if ``path`` cannot or must not be written.
 
-    ``inputs`` are what the command reads: none of them may be replaced by its output.
+    ``inputs`` are what the command reads: none of them may be replaced by its output. With
+    ``stdout=False`` standard output is taken by the command's report.
     """
+    if is_standard_output(path):
+        if not stdout:
+            raise ValueError(f"{option} must be a file here; standard output takes the report")
+        return
     target = Path(os.path.realpath(path))
     for given in inputs:
-        if given is not None and os.path.exists(given) and os.path.realpath(given) == str(target):
+        if given is not None and _would_be_lost(given, target):
             raise ValueError(f"{option} {path}: is what is read here, and would be lost")
-    if path == "-":
-        raise ValueError(f"{option} must be a file here; standard output takes the report")
     if target.is_dir():
         raise ValueError(f"{option} {path}: is a directory, not a file")
+    if is_device(target):
+        return
     if target.exists() and not target.is_file():
         raise ValueError(f"{option} {path}: exists and is not a regular file")
     if not target.parent.is_dir():
         raise ValueError(f"{option} {path}: no such directory: {target.parent}")
     if not os.access(target.parent, os.W_OK):
         raise ValueError(f"{option} {path}: no permission to write in {target.parent}")
+
+
+def _would_be_lost(given: str, target: Path) -> bool:
+    """Whether an input is the same file as the output, or a folder of data that it is to lie in."""
+    if not os.path.exists(given):
+        return False
+    if os.path.isdir(given):
+        return os.path.realpath(given) == str(target.parent)
+    return target.exists() and os.path.samefile(given, target)
+
+
+def is_standard_output(path: str) -> bool:
+    return path in ("-", "/dev/stdout", "/dev/fd/1")
+
+
+def is_device(path: Path) -> bool:
+    """Whether a path is something to write to that cannot be replaced, such as /dev/null."""
+    return path.is_char_device() or path.is_fifo()
+
+
+@contextmanager
+def written_to(path: str) -> Iterator[str]:
+    """Yield the name of a file to write, for ``path``.
+
+    It is ``path`` itself, for somebody who writes whole files or none. Standard output and devices
+    are given the content of a temporary file at the end.
+    """
+    if not is_standard_output(path) and not is_device(Path(path)):
+        yield path
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        made = os.path.join(folder, "output")
+        yield made
+        with open(made, "rb") as file:
+            if is_standard_output(path):
+                shutil.copyfileobj(file, sys.stdout.buffer)
+            else:
+                with open(path, "wb") as device:
+                    shutil.copyfileobj(file, device)
+
+
+def saved_line(path: str) -> str:
+    """Where something was saved, and its size if it is a file."""
+    return f"saved in {path} ({size_of(path)})" if os.path.isfile(path) else f"written to {path}"
 
 
 def size_of(path: str) -> str:

@@ -3,18 +3,26 @@
 from __future__ import annotations
 
 import json
-import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import IO, Annotated, Any
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Annotated, Any
 
 from typer import Option
 
-from shortlist.cli.options import OUTPUT, DataArgument, ModelArgument, ReadingOptions
+from shortlist.cli.options import OUTPUT, DataArgument, ModelArgument
+from shortlist.cli.reading import ReadingOptions
 from shortlist.cli.sets import SetOptions, set_blocks
 
+if TYPE_CHECKING:
+    from shortlist.cli.classes import Classes
+
 PREDICTION = "Predictions"
+
+# For a block of rows: the numbers of each row's classes, best first, and their scores.
+Block = tuple[list[list[int]], list[list[float]]]
 
 
 def predict(
@@ -62,14 +70,16 @@ def predict(
         Option(
             "--json",
             rich_help_panel=OUTPUT,
-            help='Write one JSON object a line, {"labels": [...], "scores": [...]}, not CSV.',
+            help='Write one JSON object a line, {"labels": [...], "scores": [...]}, not CSV; with '
+            '"id" and "names" where there are any.',
         ),
     ] = False,
 ) -> None:
     """Print the k most likely labels of every example, best first, and their scores.
 
     The output is CSV with a header: label_1 to label_k, score_1 to score_k, a line for each
-    example in the order of DATA. Labels in DATA are not looked at, and need not be there.
+    example in the order of DATA; with a column id in front and name_1 to name_k between, where
+    examples or classes have names. Labels in DATA are not looked at, and need not be there.
 
     With --coverage each list is as long as its example needs, for the right label to be in it with
     the probability given. Fields beyond the end of a list are empty.
@@ -79,11 +89,12 @@ def predict(
       shortlist predict model new.csv --proba -o shortlists.csv
       shortlist predict letter.model letter --coverage 0.95 --calibrate letter
     """
-    from shortlist.cli.models import Columns, load_model, model_for
+    from shortlist.cli.classes import Classes
+    from shortlist.cli.data import read_data
+    from shortlist.cli.models import load_model, model_for, reading_of, say_differences
     from shortlist.cli.output import check_output
 
-    if output != "-":
-        check_output(output, inputs=(model, data, sets.calibrate))
+    check_output(output, inputs=(model, data, sets.calibrate, reading.names))
     adaptive = sets.wanted
     if adaptive and k is not None:
         raise ValueError("--k and --coverage or --average-size exclude each other")
@@ -95,18 +106,22 @@ def predict(
             f"{model}: a model trained with {trained.loss}, k={trained.k} gives scores but no "
             "probabilities: leave out --proba"
         )
-    calibrated = sets.around(trained, reading) if adaptive else None
-    examples = Columns.of_model(saved).read(data, reading, part="test", labelled=False)
+    classes = Classes.of_model(saved, reading.names)
+    like = reading_of(saved)
+    calibrated = sets.around(trained, like, reading) if adaptive else None
+    examples = read_data(data, reading, "test", like=like, labelled=False)
+    say_differences(examples, like, labelled=False)
     if calibrated is None:
         blocks = _shortlists(trained, examples.X, length, probabilities)
     else:
         # The header tells the length of the longest list: all are made before one is written.
         made = list(set_blocks(calibrated, examples.X, probabilities))
-        length = max((len(mine) for labels, _ in made for mine in labels), default=0)
+        length = max((len(mine) for columns, _ in made for mine in columns), default=0)
         blocks = iter(made)
-    write = _write_json if as_json else _write_csv
+    ids = None if examples.ids is None else examples.ids.tolist()
+    lines = _Lines(classes, ids, length, scores)
     with _opened(output) as file:
-        write(file, blocks, length, scores)
+        (lines.write_json if as_json else lines.write_csv)(file, blocks)
 
 
 def _checked_length(model: Any, k: int | None) -> int:
@@ -118,51 +133,70 @@ def _checked_length(model: Any, k: int | None) -> int:
     return k
 
 
-def _shortlists(model: Any, X: Any, k: int, probabilities: bool) -> Iterator[tuple[list, list]]:
-    """Yield labels and scores, a block of rows at a time."""
-    import numpy as np
+def _shortlists(model: Any, X: Any, k: int, probabilities: bool) -> Iterator[Block]:
+    from shortlist.cli.models import blocks_of_rows, ranked_columns
 
-    from shortlist.cli.models import score_blocks
-    from shortlist.estimators.shortlists import top_columns
-
-    for rows, scores in score_blocks(model, X):
-        values = model.predict_proba(X[rows]) if probabilities else scores
-        columns = top_columns(scores, k)
-        yield model.classes_[columns].tolist(), np.take_along_axis(values, columns, 1).tolist()
+    for rows in blocks_of_rows(model, X):
+        columns, values = ranked_columns(model, X[rows], k, probabilities)
+        yield columns.tolist(), values.tolist()
 
 
-def _write_csv(
-    file: IO[str], blocks: Iterator[tuple[list, list]], k: int, with_scores: bool
-) -> None:
-    import csv
+@dataclass(frozen=True)
+class _Lines:
+    """Writes shortlists, a line for each example."""
 
-    writer = csv.writer(file, lineterminator="\n")
-    header = [f"label_{i}" for i in range(1, k + 1)]
-    if with_scores:
-        header += [f"score_{i}" for i in range(1, k + 1)]
-    writer.writerow(header)
-    for labels, scores in blocks:
-        for mine, its in zip(labels, scores, strict=True):
-            beyond = [""] * (k - len(mine))
-            shown = [f"{score:.7g}" for score in its] + beyond if with_scores else []
-            writer.writerow(mine + beyond + shown)
+    classes: Classes
+    ids: list[str] | None
+    length: int
+    with_scores: bool
 
+    def write_csv(self, file: IO[str], blocks: Iterator[Block]) -> None:
+        import csv
 
-def _write_json(
-    file: IO[str], blocks: Iterator[tuple[list, list]], k: int, with_scores: bool
-) -> None:
-    for labels, scores in blocks:
-        for mine, its in zip(labels, scores, strict=True):
-            entry = {"labels": mine, "scores": its} if with_scores else {"labels": mine}
+        writer = csv.writer(file, lineterminator="\n")
+        words = ["label", *(["name"] if self.classes.names else [])]
+        words += ["score"] if self.with_scores else []
+        header = [f"{word}_{i}" for word in words for i in range(1, self.length + 1)]
+        writer.writerow(header if self.ids is None else ["id", *header])
+        for number, (columns, scores) in enumerate(_rows(blocks)):
+            beyond = [""] * (self.length - len(columns))
+            labels = self.classes.at(columns)
+            line = [] if self.ids is None else [self.ids[number]]
+            line += labels + beyond
+            if self.classes.names:
+                line += [self.classes.name(label) or "" for label in labels] + beyond
+            if self.with_scores:
+                line += [f"{score:.7g}" for score in scores] + beyond
+            writer.writerow(line)
+
+    def write_json(self, file: IO[str], blocks: Iterator[Block]) -> None:
+        for number, (columns, scores) in enumerate(_rows(blocks)):
+            labels = self.classes.at(columns)
+            entry: dict[str, Any] = {} if self.ids is None else {"id": self.ids[number]}
+            entry["labels"] = labels
+            if self.classes.names:
+                entry["names"] = [self.classes.name(label) for label in labels]
+            if self.with_scores:
+                entry["scores"] = scores
             file.write(json.dumps(entry, ensure_ascii=False) + "\n")
 
 
-@contextmanager
-def _opened(path: str | os.PathLike[str]) -> Iterator[IO[str]]:
-    if path == "-":
-        yield sys.stdout
-        return
-    from shortlist._files import atomic_write
+def _rows(blocks: Iterator[Block]) -> Iterator[tuple[list[int], list[float]]]:
+    for columns, scores in blocks:
+        yield from zip(columns, scores, strict=True)
 
-    with atomic_write(path) as part, open(part, "w", encoding="utf-8", newline="") as file:
-        yield file
+
+@contextmanager
+def _opened(path: str) -> Iterator[IO[str]]:
+    from shortlist.cli.output import is_device, is_standard_output
+
+    if is_standard_output(path):
+        yield sys.stdout
+    elif is_device(Path(path)):
+        with open(path, "w", encoding="utf-8", newline="") as file:
+            yield file
+    else:
+        from shortlist._files import atomic_write
+
+        with atomic_write(path) as part, open(part, "w", encoding="utf-8", newline="") as file:
+            yield file

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from shortlist.cli.data import how_read
 from shortlist.cli.models import model_for, score_blocks
 from shortlist.errors import DataError
 
@@ -18,17 +19,27 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Ranking:
-    """Best and worst rank of each example's label (they differ by ties), and the first guess."""
+    """Best and worst rank of each right label (they differ by ties), and the first guess.
+
+    There is an entry for each example, or, where examples have several labels, for each right
+    label of each example. ``starts`` then tells where the entries of an example begin; examples
+    without any label have none.
+    """
 
     labels: NDArray
-    classes: NDArray
+    n_classes: int
     best: NDArray
     worst: NDArray
     guessed: NDArray
     ties: str
+    starts: NDArray | None = None
+
+    @property
+    def n_examples(self) -> int:
+        return len(self.labels) if self.starts is None else len(self.starts)
 
     def hits(self, k: int) -> NDArray:
-        """How far each example counts as right at k: 0, 1 or, if ties are split, between."""
+        """How far each label is in the shortlist of k: 0, 1 or, if ties are split, between."""
         if self.ties == "optimistic":
             return (self.best <= k).astype(np.float64)
         if self.ties == "pessimistic":
@@ -36,15 +47,21 @@ class Ranking:
         return np.clip((k + 1 - self.best) / (self.worst - self.best + 1), 0.0, 1.0)
 
     def accuracy(self, k: int) -> float:
-        return float(self.hits(k).mean())
+        """The share of examples whose shortlist holds a right label."""
+        return float(self._of_best_labels(np.maximum, self.hits(k)).mean())
 
     @property
     def unknown(self) -> int:
         """Examples whose label the model does not know; they are wrong at every k."""
-        return int((self.best > len(self.classes)).sum())
+        return int((self.best > self.n_classes).sum())
 
     def decided_by_ties(self, k: int) -> float:
-        return float(((self.best <= k) & (self.worst > k)).mean())
+        best, worst = (self._of_best_labels(np.minimum, r) for r in (self.best, self.worst))
+        return float(((best <= k) & (worst > k)).mean())
+
+    def _of_best_labels(self, better: np.ufunc, entries: NDArray) -> NDArray:
+        """The better of the entries of each example."""
+        return entries if self.starts is None else better.reduceat(entries, self.starts)
 
     def per_class(self, k: int) -> list[ClassReport]:
         """One report for each label that occurs, in the order of the labels."""
@@ -79,7 +96,19 @@ class ClassReport:
 
 
 def rank_labels(model: Any, data: LabeledData, ties: str = "optimistic") -> Ranking:
-    """Rank the label of every example among the model's scores."""
+    """Rank the labels of every example among the model's scores."""
+    from scipy import sparse
+
+    several = sparse.issparse(data.y)
+    if several != getattr(model, "multilabel_", False):
+        here, there = ("several labels", "one label") if several else ("one label", "several")
+        raise DataError(
+            f"has {here} an example, but the model's data had {there}", path=data.source
+        )
+    return (_rank_sets if several else _rank_single)(model, data, ties)
+
+
+def _rank_single(model: Any, data: LabeledData, ties: str) -> Ranking:
     from shortlist.metrics import true_label_ranks
 
     classes, labels = model.classes_, np.asarray(data.y)
@@ -90,7 +119,29 @@ def rank_labels(model: Any, data: LabeledData, ties: str = "optimistic") -> Rank
     for rows, scores in score_blocks(model, data.X):
         best[rows], worst[rows] = true_label_ranks(labels[rows], scores, labels=classes)
         guessed[rows] = classes[scores.argmax(axis=1)]
-    return Ranking(labels, classes, best, worst, guessed, ties)
+    return Ranking(labels, len(classes), best, worst, guessed, ties)
+
+
+def _rank_sets(model: Any, data: LabeledData, ties: str) -> Ranking:
+    """Rank each right label; a first guess that is also right is no mistake."""
+    from shortlist.metrics import true_label_ranks
+
+    labels = np.array(how_read(data).classes)
+    right = data.y.tocsr()
+    if not right.nnz:
+        raise DataError("has no labels", path=data.source)
+    best, worst = np.empty(right.nnz, np.intp), np.empty(right.nnz, np.intp)
+    guessed = np.empty(right.nnz, np.intp)
+    for rows, scores in score_blocks(model, data.X):
+        block = right[rows].toarray().astype(bool)
+        of_row, columns = block.nonzero()
+        entries = slice(right.indptr[rows.start], right.indptr[rows.stop])
+        best[entries], worst[entries] = true_label_ranks(columns, scores[of_row])
+        first = scores.argmax(axis=1)[of_row]
+        guessed[entries] = np.where(block[of_row, first], columns, first)
+    columns = right.indices  # sorted within each row, as nonzero() lists them
+    starts = right.indptr[:-1][np.diff(right.indptr) > 0]
+    return Ranking(labels[columns], len(model.classes_), best, worst, labels[guessed], ties, starts)
 
 
 def _check_kind(labels: NDArray, classes: NDArray, source: str) -> None:

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from typer import Option
 
-from shortlist.cli.options import ReadingOptions
+from shortlist.cli.reading import ReadingOptions
 
 if TYPE_CHECKING:
     from shortlist.conformal import ConformalShortlist
+    from shortlist.datasets.reading import Reading
 
 SETS = "Lists as long as needed"
 
@@ -71,9 +72,9 @@ class SetOptions:
             raise ValueError(f"--coverage must be between 0 and 1; got {self.coverage:g}")
         return any(asked)
 
-    def around(self, model: Any, reading: ReadingOptions) -> ConformalShortlist:
+    def around(self, model: Any, like: Reading, reading: ReadingOptions) -> ConformalShortlist:
         """The sets around a model, calibrated."""
-        from shortlist.cli.models import Columns
+        from shortlist.cli.models import read_validation
         from shortlist.conformal import ConformalShortlist
         from shortlist.datasets import DataError
 
@@ -84,7 +85,7 @@ class SetOptions:
                 f"classes; got {self.average_size:g}"
             )
         name = str(self.calibrate)
-        examples = Columns.of_model(model).read_validation(name, reading)
+        examples = read_validation(like, name, reading)
         sets = ConformalShortlist(model, self.coverage, average_size=self.average_size)
         try:
             return sets.conformalize(examples.X, examples.y)
@@ -95,16 +96,14 @@ class SetOptions:
 def set_blocks(
     sets: ConformalShortlist, X: Any, probabilities: bool
 ) -> Iterator[tuple[list, list]]:
-    """Yield labels, best first, and scores of the sets, a block of rows at a time."""
-    from shortlist.cli.models import score_blocks
-    from shortlist.estimators.shortlists import top_columns
+    """Yield columns of labels, best first, and scores of the sets, a block of rows at a time."""
+    from shortlist.cli.models import blocks_of_rows, ranked_columns
 
-    for rows, scores in score_blocks(sets.model, X):
-        values = sets.model.predict_proba(X[rows]) if probabilities else scores
+    for rows in blocks_of_rows(sets.model, X):
         inside = sets.predict_set(X[rows]).toarray()
-        order = top_columns(scores, scores.shape[1])
-        listed = [columns[mine[columns]] for columns, mine in zip(order, inside, strict=True)]
+        order, values = ranked_columns(sets.model, X[rows], inside.shape[1], probabilities)
+        kept = [mine[columns] for columns, mine in zip(order, inside, strict=True)]
         yield (
-            [sets.classes_[columns].tolist() for columns in listed],
-            [row[columns].tolist() for row, columns in zip(values, listed, strict=True)],
+            [columns[mine].tolist() for columns, mine in zip(order, kept, strict=True)],
+            [row[mine].tolist() for row, mine in zip(values, kept, strict=True)],
         )

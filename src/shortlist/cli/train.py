@@ -5,20 +5,22 @@ from typing import Annotated, Any
 import typer
 from typer import Option
 
+from shortlist.cli.checkpoints import CheckpointOptions
 from shortlist.cli.options import (
     OUTPUT,
     TRAINING,
     CostOption,
     DataArgument,
     LossOptions,
+    MemoryOption,
     OutputOptions,
-    ReadingOptions,
     ShapeOptions,
     SolverOptions,
     class_weights,
     estimator_parameters,
 )
-from shortlist.cli.run import INTERRUPTED
+from shortlist.cli.reading import ReadingOptions
+from shortlist.cli.run import FAILED, INTERRUPTED
 
 
 def train(
@@ -28,6 +30,8 @@ def train(
     cost: CostOption = 1.0,
     shape: ShapeOptions,
     solver: SolverOptions,
+    memory_limit: MemoryOption = None,
+    checkpoints: CheckpointOptions,
     folds: Annotated[
         int | None,
         Option(
@@ -59,7 +63,8 @@ def train(
             metavar="MODEL",
             rich_help_panel=OUTPUT,
             show_default=False,
-            help="Where to save the model. The file appears whole or not at all.",
+            help="Where to save the model. The file appears whole or not at all. - is standard "
+            "output.",
         ),
     ] = None,
     output: OutputOptions,
@@ -68,7 +73,7 @@ def train(
 
     Training minimises 1/2 |W|^2 + C times the sum of the losses, and stops with a certificate of
     how close to the best possible it is. There is no step size to choose. Ctrl-C saves the model
-    as it then is and exits with code 130.
+    as it then is and exits with code 130; SIGTERM and SIGHUP do the same, with codes 143 and 129.
 
     Examples:
       shortlist train letter -o letter.model --loss smooth_hinge -k 5 -C 0.1
@@ -78,31 +83,44 @@ def train(
     if folds is not None:
         if model is not None:
             raise ValueError("-v measures accuracy and makes no model: leave out -o, or -v")
+        if memory_limit is not None:
+            raise ValueError("--memory-limit is for training a model: leave it out, or -v")
+        if checkpoints.checkpoint is not None:
+            raise ValueError("-v keeps no checkpoints: leave out --checkpoint, or use cv")
         from shortlist.cli.cv import cross_validate_one
 
         cross_validate_one(data, cost, folds, loss, shape, solver, reading, output)
         return
     if model is None:
         raise ValueError("say where to save the model: -o MODEL (or -v N to cross-validate)")
-    from shortlist.cli.output import check_output
+    from shortlist.cli.output import check_output, is_standard_output
 
-    check_output(model, inputs=(data, validation))
-    trained, summary = _fit(data, cost, validation, loss, shape, solver, reading, output)
-    import shortlist
-    from shortlist.cli.output import print_json, print_line, say, size_of
+    check_output(model, inputs=(data, validation, reading.labels, reading.names))
+    to_stdout = is_standard_output(model)
+    if to_stdout and output.as_json:
+        raise ValueError("--json and -o - would both write to standard output")
+    kept_in = checkpoints.parameters(output)
+    trained, summary, kept = _fit(
+        data, cost, validation, loss, shape, solver, memory_limit, reading, output, kept_in
+    )
+    from shortlist.cli.output import print_json, print_line, saved_line, say
+    from shortlist.cli.saving import save_somewhere
 
-    shortlist.save(trained.set_params(verbose=0), model)
+    saved = save_somewhere(trained.set_params(verbose=0), model, kept)
     interrupted = trained.result_.status == "interrupted"
     if interrupted:
-        say(output, f"the model reached so far is saved in {model}")
+        say(output, f"the model reached so far is saved in {saved}")
+    else:
+        checkpoints.remove()
     if output.as_json:
-        print_json({**summary, "model": model})
+        print_json({**summary, "model": saved})
     elif not output.quiet:
-        for line in _lines(summary):
-            print_line(line)
-        print_line(f"saved in {model} ({size_of(model)})")
+        for line in [*_lines(summary), saved_line(saved)]:
+            say(output, line) if to_stdout else print_line(line)
     if interrupted:
         raise typer.Exit(INTERRUPTED)
+    if saved != model:
+        raise typer.Exit(FAILED)
 
 
 def _fit(
@@ -112,30 +130,40 @@ def _fit(
     loss: LossOptions,
     shape: ShapeOptions,
     solver: SolverOptions,
+    memory_limit: str | None,
     reading: ReadingOptions,
     output: OutputOptions,
-) -> tuple[Any, dict[str, Any]]:
-    """The fitted classifier and what there is to tell of it."""
-    from shortlist.cli.data import describe_data, read_data
-    from shortlist.cli.output import say
+    kept_in: dict[str, Any],
+) -> tuple[Any, dict[str, Any], dict[str, Any]]:
+    """The fitted classifier, what there is to tell of it, and how its data was read."""
+    from shortlist.cli.data import how_read, labels_in, read_data
+    from shortlist.cli.output import say_data
 
     parameters = estimator_parameters(loss, shape, solver, output)
-    examples = read_data(name, reading, "train")
+    examples = read_data(name, reading, "train", on_disk=memory_limit is not None)
     X, y = examples
 
     from shortlist import TopKClassifier
     from shortlist.cli.compiling import told_of_compilation
-    from shortlist.cli.models import Columns, check_trainable
+    from shortlist.cli.models import (
+        check_trainable,
+        read_validation,
+        remember_names,
+        say_differences,
+    )
 
-    weights = class_weights(shape.class_weight, set(y.tolist()))
-    model = TopKClassifier(C=cost, class_weight=weights, **parameters)
+    weights = class_weights(shape.class_weight, labels_in(examples))
+    limits = {"memory_limit": memory_limit, **kept_in}
+    model = TopKClassifier(C=cost, class_weight=weights, **limits, **parameters)
     check_trainable(model, y)
-    columns = Columns.of_data(examples)
-    held_out = columns.read_validation(validation, reading) if validation is not None else None
-    say(output, describe_data(examples))
+    like = how_read(examples)
+    held_out = read_validation(like, validation, reading) if validation is not None else None
+    say_data(output, examples)
+    if held_out is not None and not output.quiet:
+        say_differences(held_out, like, labelled=True)
     with told_of_compilation(output) as compilation:
-        model.fit(X, y)
-    columns.remember(model)
+        model.fit(X, y, sample_weight=examples.weight)
+    remember_names(model, examples)
     accuracies = {"training": _accuracies(model, examples)}
     if held_out is not None:
         accuracies["validation"] = _accuracies(model, held_out)
@@ -157,7 +185,7 @@ def _fit(
         "compile_seconds": compilation.seconds,
         "accuracy": accuracies,
     }
-    return model, summary
+    return model, summary, {"reading": like.to_dict()}
 
 
 def _accuracies(model: Any, examples: Any) -> dict[str, float]:

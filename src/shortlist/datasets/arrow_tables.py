@@ -76,6 +76,11 @@ def read_arrow(
     return _labeled(_arrow_table(name), name, "arrow", options, dtype)
 
 
+def table_data(table: Any, name: str, label: Column | None = "auto") -> LabeledData:
+    """Return the examples of an Arrow table in memory; ``name`` is for messages."""
+    return _labeled(table, name, "arrow", _options(label, (), None, None, None, None, None), None)
+
+
 def _options(
     label: Column | None,
     drop: Sequence[Column],

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from .._memory import release_pages
 from ..errors import DataError
 
 # Finiteness is tested in pieces of about this many values: a memory map need not fit in memory.
@@ -44,3 +45,5 @@ def check_finite(X: Any, path: str) -> None:
             row, column = np.argwhere(~finite)[0]
             value = X[start + row, column]
             raise DataError(f"feature {column} is {value}", path=path, row=start + int(row) + 1)
+        if isinstance(X, np.memmap):
+            release_pages(X)

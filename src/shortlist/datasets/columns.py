@@ -102,6 +102,8 @@ def assign_roles(
     like = options.like
     if like is not None and like.format in TABLE_FORMATS:
         return _roles_like(like, names, width, options, path)
+    if like is not None and like.feature_names is not None and names is not None:
+        return _roles_by_feature_names(like, names, width, options, path)
     fixed = _fixed_roles(names, width, options, path)
     taken = {fixed.id_column, fixed.weight_column, *fixed.drop} - {None}
     free = [i for i in range(width) if i not in taken]
@@ -209,8 +211,30 @@ def _roles_like(
     return replace(roles, features=features, drop=tuple(i for i in range(width) if i not in used))
 
 
+def _roles_by_feature_names(
+    like: Reading, names: Sequence[str], width: int, options: TableOptions, path: str
+) -> Roles:
+    """The roles of a table that goes with a file of another kind, whose features had names."""
+    roles = _fixed_roles(names, width, options, path)
+    if len(set(names)) < len(names):
+        raise _two_of_a_name(path)
+    features = _features_by_name(like, names, path)
+    others = [i for i in range(width) if i not in features]
+    label, guess = roles.label, None
+    if options.label == "auto":
+        free = [i for i in others if i not in (roles.id_column, roles.weight_column, *roles.drop)]
+        candidates = _named_labels(names, free)
+        if len(candidates) == 1:
+            label, guess = candidates[0], "by its name"
+        elif len(free) == 1:
+            label, guess = free[0], "the only other column"
+    used = {label, roles.id_column, roles.weight_column}
+    drop = tuple(i for i in others if i not in used)
+    return replace(roles, features=features, label=label, label_guess=guess, drop=drop)
+
+
 def _features_by_name(like: Reading, names: Sequence[str], path: str) -> tuple[int, ...]:
-    wanted: Sequence[str] = feature_columns(like)
+    wanted: Sequence[str] = feature_columns(like) or like.feature_names or ()
     if like.feature_names is not None and set(like.feature_names) <= set(names):
         wanted = like.feature_names  # what was one column of lists may be many columns here
     _require(wanted, names, path)
@@ -221,9 +245,13 @@ def _features_by_name(like: Reading, names: Sequence[str], path: str) -> tuple[i
 def _same_features(like: Reading, names: Sequence[str], path: str) -> tuple[int, ...]:
     """The features of a table with a name that is there twice: only all the same names will do."""
     if tuple(names) != like.columns:
-        raise DataError("has two columns of the same name, so names do not tell which", path=path)
+        raise _two_of_a_name(path)
     others = {like.label, like.id_column, like.weight_column, *like.drop}
     return tuple(i for i, name in enumerate(names) if name not in others)
+
+
+def _two_of_a_name(path: str) -> DataError:
+    return DataError("has two columns of the same name, so names do not tell which", path=path)
 
 
 def feature_columns(like: Reading) -> list[str]:
@@ -260,6 +288,8 @@ def _roles_by_place(
     )
     roles = _fixed_roles(names, width, given, path)
     taken = {roles.label, roles.id_column, roles.weight_column, *roles.drop}
+    if options.label is None and isinstance(like.label, int):
+        taken.add(like.label)  # its labels are of no interest, and are no feature either
     return replace(roles, features=tuple(i for i in range(width) if i not in taken))
 
 

@@ -72,9 +72,12 @@ def read_csv(
         the same order; other columns are passed over.
     """
     if like is not None:
-        label_type = label_type or like.label_type
+        # "int" of LibSVM text is that format's usual type, not somebody's choice.
+        if like.format == "csv" or like.label_type == "str":
+            label_type = label_type or like.label_type
         missing = missing or like.missing
         delimiter = delimiter or like.delimiter
+    given_delimiter = delimiter
     label_type = label_type or "auto"
     check_label_type(label_type)
     if header not in (True, False, "auto"):
@@ -92,7 +95,7 @@ def read_csv(
     with parser_errors("is not CSV text", name), open_data(name) as file, as_text(file) as text:
         try:
             table = _Table(text, name, delimiter, header, options)
-            return table.read(label_type, np.dtype(dtype))
+            return table.read(label_type, np.dtype(dtype), given_delimiter)
         except UnicodeDecodeError as error:
             raise DataError(f"is not UTF-8 text ({error.reason})", path=name) from None
 
@@ -195,7 +198,7 @@ class _Table:
                 raise DataError(message, path=self.path, line=line)
             yield line, row
 
-    def read(self, label_type: str, dtype: np.dtype) -> LabeledData:
+    def read(self, label_type: str, dtype: np.dtype, given_delimiter: str | None) -> LabeledData:
         roles, options = self.roles, self.options
         values, lines = array("d"), array("q")
         others: dict[int, list[str]] = {
@@ -233,7 +236,7 @@ class _Table:
                 label_type=label_type,
                 missing=options.missing,
                 fill=filled.means,
-                delimiter=self.delimiter,
+                delimiter=given_delimiter,
             ),
             ids=None if roles.id_column is None else np.array(others[roles.id_column]),
             weight=None if roles.weight_column is None else self._weights(others, lines),

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from .containers import DataSplits, LabeledData
+from .reading import Reading
 
 _TRAIN, _VAL = 10_500, 4_500
 _LARGEST = 15  # every feature is an integer from 0 to 15
@@ -62,6 +63,7 @@ def load_letter(*, dtype: Any = np.float64) -> DataSplits:
         raise ValueError(f"dtype must be float64 or float32, got {np.dtype(dtype)}")
     scale = _libsvm_scale().astype(np.dtype(dtype))
     names = tuple(chr(ord("A") + i) for i in range(26))
+    reading = Reading("npz", len(FEATURE_NAMES), FEATURE_NAMES, class_names=tuple(enumerate(names)))
     with (
         files(__package__).joinpath("data/letter.npz").open("rb") as file,
         np.load(file, allow_pickle=False) as stored,
@@ -70,7 +72,12 @@ def load_letter(*, dtype: Any = np.float64) -> DataSplits:
 
     def part(rows: slice, name: str) -> LabeledData:
         return LabeledData(
-            X[rows].copy(), y[rows].copy(), FEATURE_NAMES, names, source=f"letter ({name})"
+            X[rows].copy(),
+            y[rows].copy(),
+            FEATURE_NAMES,
+            names,
+            source=f"letter ({name})",
+            reading=reading,
         )
 
     return DataSplits(

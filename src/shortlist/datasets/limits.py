@@ -12,17 +12,14 @@ the limit: a number of bytes, or with a suffix as in ``16G``.
 from __future__ import annotations
 
 import os
-import re
 
-from .._memory import available_bytes
+from .._memory import available_bytes, parse_bytes
 from ..errors import DataError
 
 LIMIT_VARIABLE = "SHORTLIST_MAX_READ_BYTES"
 UNQUESTIONED_BYTES = 2**30
 MAX_EXPANSION = 200
 FREE_MEMORY_SHARE = 0.5
-
-_UNITS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
 
 
 def read_limit(stored_bytes: int) -> int:
@@ -52,10 +49,10 @@ def too_large(limit: int, path: str, what: str = "") -> DataError:
 
 
 def _parsed(text: str) -> int:
-    match = re.fullmatch(r"\s*(\d+)\s*([KMGT]?)(?:i?B)?\s*", text, flags=re.IGNORECASE)
-    if match is None:
+    found = parse_bytes(text)
+    if found is None:
         raise ValueError(f"{LIMIT_VARIABLE} must be a number of bytes such as 16G; got {text!r}")
-    return int(match[1]) * _UNITS[match[2].upper()]
+    return found
 
 
 def _shown(size: int) -> str:

@@ -11,6 +11,7 @@ from ..errors import DataError
 from .containers import SPLIT_NAMES, LabeledData
 from .files import STDIN, check_readable, format_suffix
 from .reading import Reading
+from .scaling import Scaling
 
 _FORMAT_OF_SUFFIX = {
     ".npy": "npy",
@@ -59,6 +60,8 @@ def read_splits(
     format: str | None = None,
     names: PathLike | Sequence[str] | Mapping[Any, str] | None = None,
     like: Reading | Mapping[str, Any] | None = None,
+    scale: str | None = None,
+    on_disk: bool = False,
     **options: Any,
 ) -> dict[str, LabeledData]:
     """Read every part of a file: "train", "val" and "test", or "all" where it has no such parts.
@@ -74,13 +77,42 @@ def read_splits(
     kind = format or data_format(first)
     if kind not in FORMATS:
         raise ValueError(f"format must be one of {', '.join(FORMATS)}, got {format!r}")
+    if on_disk and (scale is not None or (like is not None and like.scaling is not None)):
+        raise ValueError("features that stay on disk cannot be scaled; scale them beforehand")
+    read = _read_to_disk if on_disk else _read_file
     if shards is None:
-        parts = _read_file(first, kind, options)
+        parts = read(first, kind, options)
     else:
-        parts = _read_all(shards, path, kind, options)
+        parts = _read_all(shards, path, kind, options, read)
+    parts = scaled_parts(parts, scale, like)
     if names is None and like is not None and like.class_names is not None:
         return _named(parts, like.class_names)
     return parts if names is None else _with_names(parts, names)
+
+
+def scaled_parts(
+    parts: dict[str, LabeledData], scale: str | None, like: Reading | None
+) -> dict[str, LabeledData]:
+    """Return the parts scaled as those of ``like`` were, else as ``scale`` says.
+
+    The numbers then come from the training part, or from all.
+    """
+    if like is not None:
+        scaling = like.scaling
+    elif scale is not None:
+        scaling = Scaling.of(parts.get("train", next(iter(parts.values()))).X, scale)
+    else:
+        scaling = None
+    if scaling is None:
+        return parts
+    return {
+        split: replace(
+            part,
+            X=scaling.apply(part.X),
+            reading=part.reading and replace(part.reading, scaling=scaling),
+        )
+        for split, part in parts.items()
+    }
 
 
 def _read_file(path: str, kind: str, options: dict[str, Any]) -> dict[str, LabeledData]:
@@ -89,6 +121,14 @@ def _read_file(path: str, kind: str, options: dict[str, Any]) -> dict[str, Label
         raise DataError(f"{kind} cannot be read from standard input", path=name)
     data = _reader(kind)(name, **options)
     return data if isinstance(data, dict) else {"all": data}
+
+
+def _read_to_disk(path: str, kind: str, options: dict[str, Any]) -> dict[str, LabeledData]:
+    """Read a file, but leave its features on disk."""
+    from .on_disk import rows_on_disk
+
+    parts = _read_file(path, kind, options)
+    return {name: replace(part, X=rows_on_disk(part.X)) for name, part in parts.items()}
 
 
 def _shards(path: Any) -> list[str] | None:
@@ -107,7 +147,11 @@ def _shards(path: Any) -> list[str] | None:
 
 
 def _read_all(
-    shards: list[str], path: Any, kind: str, options: dict[str, Any]
+    shards: list[str],
+    path: Any,
+    kind: str,
+    options: dict[str, Any],
+    read_one: Callable[[str, str, dict[str, Any]], dict[str, LabeledData]],
 ) -> dict[str, LabeledData]:
     from .shards import read_shards
 
@@ -115,7 +159,7 @@ def _read_all(
     name = os.fspath(path) if one else f"{shards[0]} and {len(shards) - 1} more"
 
     def read(shard: str, **own: Any) -> dict[str, LabeledData]:
-        return _read_file(shard, kind, own)
+        return read_one(shard, kind, own)
 
     return read_shards(shards, name, kind, read, dict(options))
 
@@ -153,6 +197,8 @@ def read_dataset(
     split: str | None = None,
     names: PathLike | Sequence[str] | Mapping[Any, str] | None = None,
     like: Reading | Mapping[str, Any] | None = None,
+    scale: str | None = None,
+    on_disk: bool = False,
     **options: Any,
 ) -> LabeledData:
     """Read examples and labels from a file; ``X, y = read_dataset(path)``.
@@ -174,7 +220,16 @@ def read_dataset(
         How a file that goes with this one was read: its ``reading``, or what ``reading.to_dict()``
         gave. This file is read the same way: the same index base, the same columns by name and in
         the same order, the same treatment of missing values. Other columns are passed over;
-        missing ones are an error that names them. Labels may be absent.
+        missing ones are an error that names them. Labels may be absent. Features are scaled as
+        that file's were, whatever ``scale`` says.
+    scale : "standard", "minmax", "l2" or None
+        Scale the features, by numbers from this file (of several parts, from "train"). They are
+        kept in ``reading``, for other files. See :class:`~shortlist.datasets.Scaling`.
+    on_disk : bool, default=False
+        Leave the features where they are, for data larger than memory: ``X`` is then for
+        ``TopKClassifier(memory_limit=...).fit``, and slices of its rows are read as asked for.
+        Formats that cannot be read by position are decoded once, to a temporary file without a
+        name.
     **options
         What the format's reader takes: ``n_features`` and ``dtype`` always; ``label`` (None reads
         data without labels); see :func:`read_libsvm`, :func:`read_csv`, :func:`read_parquet`,
@@ -191,7 +246,9 @@ def read_dataset(
     """
     if split is not None and split not in SPLIT_NAMES:
         raise ValueError(f"split must be one of {', '.join(SPLIT_NAMES)}, got {split!r}")
-    parts = read_splits(path, format=format, names=names, like=like, **options)
+    parts = read_splits(
+        path, format=format, names=names, like=like, scale=scale, on_disk=on_disk, **options
+    )
     source = next(iter(parts.values())).source
     if split is None:
         if len(parts) > 1:

@@ -7,8 +7,17 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from typing import Any
 
+from .scaling import Scaling
+
 Column = str | int
 
+# How :meth:`Reading.describe` says how the number of the first feature was decided.
+_BASE_REASONS = {
+    None: "",
+    "given": "",
+    "an index 0": " (there is an index 0)",
+    "no index 0": " (guessed: there is no index 0)",
+}
 # The number of features that indices of 32 bits can tell apart.
 _LARGEST_NUMBER = 2**31
 
@@ -49,7 +58,9 @@ class Reading:
     fill : tuple of float or None
         With ``missing="mean"``: each feature's mean, used for other files too.
     delimiter : str or None
-        CSV text: what separates columns.
+        CSV text: what separates columns, if somebody said so; otherwise it goes by the name.
+    scaling : Scaling or None
+        What the features were multiplied with and shifted by.
     """
 
     format: str
@@ -69,12 +80,13 @@ class Reading:
     missing: str = "error"
     fill: tuple[float, ...] | None = None
     delimiter: str | None = None
+    scaling: Scaling | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain data for JSON, without what is at its default."""
         defaults = {field.name: field.default for field in fields(self)}
         stated = {name: value for name, value in asdict(self).items() if value != defaults[name]}
-        return {name: _as_lists(value) for name, value in stated.items()}
+        return _as_lists(stated)
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Reading:
@@ -82,19 +94,26 @@ class Reading:
         unknown = sorted(set(data) - {field.name for field in fields(cls)})
         if unknown:
             raise ValueError(f"unknown entry {unknown[0]!r} in a description of data")
-        values = {name: _as_tuples(value) for name, value in data.items()}
+        values = {name: _as_tuples(value) for name, value in data.items() if name != "scaling"}
         for name, value in values.items():
             if value is not None and not _CHECKS[name](value):
                 raise ValueError(f"{name} of a description of data cannot be {value!r}")
         for name in ("format", "n_features"):
             if values.get(name) is None:
                 raise ValueError(f"a description of data lacks {name!r}")
+        if data.get("scaling") is not None:
+            values["scaling"] = Scaling.from_dict(data["scaling"], values["n_features"])
         reading = cls(**values)
         for name in ("feature_names", "fill"):
             entries = getattr(reading, name)
             if entries is not None and len(entries) != reading.n_features:
                 raise ValueError(f"{name} of a description of data must have one entry a feature")
         return reading
+
+    @property
+    def guessed(self) -> bool:
+        """Whether the labels' column or the number of the first feature is a guess."""
+        return self.label_guess is not None or self.index_base_from == "no index 0"
 
     def describe(self) -> str:
         """Return the facts in a line, guesses named as such."""
@@ -106,8 +125,7 @@ class Reading:
         if self.classes is not None:
             facts.insert(0, f"several labels an example, {len(self.classes)} in all")
         if self.index_base is not None:
-            found = "" if self.index_base_from == "given" else f" (found {self.index_base_from})"
-            facts.append(f"indices from {self.index_base}{found}")
+            facts.append(f"indices from {self.index_base}{_BASE_REASONS[self.index_base_from]}")
         for column, use in ((self.id_column, "names"), (self.weight_column, "weights")):
             if column is not None:
                 facts.append(f"{use}: column {column!r}")
@@ -115,10 +133,14 @@ class Reading:
             facts.append(f"left out: {', '.join(map(repr, self.drop))}")
         if self.missing != "error":
             facts.append(f"missing values: {self.missing}")
+        if self.scaling is not None:
+            facts.append(f"scaled: {self.scaling.kind}")
         return "; ".join(facts)
 
 
 def _as_lists(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _as_lists(item) for name, item in value.items()}
     return [_as_lists(item) for item in value] if isinstance(value, tuple) else value
 
 
@@ -163,7 +185,7 @@ _CHECKS: dict[str, Any] = {
     "classes": _all(_is_label),
     "class_names": _all(_is_name_pair),
     "index_base": lambda value: _is_number(value) and value in (0, 1),
-    "index_base_from": _is_text,
+    "index_base_from": lambda value: value in _BASE_REASONS,
     "drop": _all(_is_column),
     "id_column": _is_column,
     "weight_column": _is_column,

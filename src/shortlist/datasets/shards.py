@@ -15,6 +15,7 @@ from .arrays import read_labels
 from .containers import LabeledData
 from .files import plain_errors
 from .libsvm import densify
+from .on_disk import CsrOnDisk, JoinedRows, RowsOnDisk
 from .reading import Reading
 
 Read = Callable[..., dict[str, LabeledData]]
@@ -55,7 +56,7 @@ def read_shards(
     joined = {part: _joined([shard[part] for shard in shards], name) for part in shards[0]}
     if labels is not None:
         joined = {part: _with_labels(data, labels) for part, data in joined.items()}
-    if kind == "libsvm":
+    if kind == "libsvm" and not isinstance(next(iter(joined.values())).X, RowsOnDisk):
         dense = options.get("dense", "auto")
         joined = {part: replace(d, X=densify(d.X, dense, name)) for part, d in joined.items()}
     return joined
@@ -74,10 +75,14 @@ def _libsvm_shards(
         ]
     width = max(shard["all"].n_features for shard in shards)
     for shard in shards:
-        X = shard["all"].X
-        wide = sparse.csr_matrix((X.data, X.indices, X.indptr), shape=(X.shape[0], width))
-        shard["all"] = replace(shard["all"], X=wide)
+        shard["all"] = replace(shard["all"], X=_widened(shard["all"].X, width))
     return shards
+
+
+def _widened(X: Any, n_features: int) -> Any:
+    if isinstance(X, CsrOnDisk):
+        return X.widened(n_features)
+    return sparse.csr_matrix((X.data, X.indices, X.indptr), shape=(X.shape[0], n_features))
 
 
 def _with_labels(data: LabeledData, labels: Any) -> LabeledData:
@@ -104,7 +109,9 @@ def _joined(shards: Sequence[LabeledData], name: str) -> LabeledData:
             message = f"has {width} features where {first.source} has {widths[0]}"
             raise DataError(message, path=shard.source)
     matrices = [shard.X for shard in shards]
-    if any(sparse.issparse(X) for X in matrices):
+    if all(isinstance(X, RowsOnDisk) for X in matrices):
+        X: Any = JoinedRows(matrices)
+    elif any(sparse.issparse(X) for X in matrices):
         X = sparse.csr_matrix(sparse.vstack(matrices, format="csr"))
     else:
         X = np.concatenate(matrices)

@@ -1,7 +1,19 @@
-"""The scikit-learn estimators."""
+"""The scikit-learn estimators, each loaded when it is asked for."""
 
-from shortlist.estimators.cv import TopKClassifierCV
-from shortlist.estimators.kernel import KernelTopKClassifier
-from shortlist.estimators.linear import TopKClassifier
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from shortlist.estimators.cv import TopKClassifierCV
+    from shortlist.estimators.kernel import KernelTopKClassifier
+    from shortlist.estimators.linear import TopKClassifier
 
 __all__ = ["KernelTopKClassifier", "TopKClassifier", "TopKClassifierCV"]
+
+_HOME = {"KernelTopKClassifier": "kernel", "TopKClassifier": "linear", "TopKClassifierCV": "cv"}
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOME:
+        return getattr(import_module(f"{__name__}.{_HOME[name]}"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,4 +1,4 @@
-"""Telling the user of training that ended short of its tolerance."""
+"""Telling the user of training that ended short of its tolerance, and where warnings point."""
 
 import sys
 import warnings
@@ -42,6 +42,16 @@ def level_outside() -> int:
     while frame.f_back is not None and _is_within(package, frame.f_globals.get("__name__", "")):
         frame, level = frame.f_back, level + 1
     return level
+
+
+def is_called_from(package: str) -> bool:
+    """Whether a function of that package is among the callers."""
+    frame = sys._getframe(1)
+    while frame.f_back is not None:
+        if _is_within(package, frame.f_globals.get("__name__", "")):
+            return True
+        frame = frame.f_back
+    return False
 
 
 def _is_within(package: str, module: str) -> bool:

@@ -7,27 +7,33 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils import check_consistent_length
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted, column_or_1d
+from sklearn.utils.validation import check_is_fitted
 
-from shortlist.estimators.cv_folds import Fold, Part, check_folds, folds_of, joined
-from shortlist.estimators.cv_grid import Grid, grid_of
-from shortlist.estimators.cv_options import check_extensions, families_of, refit_on, usable_ks
-from shortlist.estimators.cv_paths import Path, duals_fit, run_paths
-from shortlist.estimators.cv_results import results_of, warn_of_open_edges, warn_of_unfinished
+from shortlist.estimators.cv_folds import Part
+from shortlist.estimators.cv_grid import Grid
+from shortlist.estimators.cv_options import families_of
+from shortlist.estimators.cv_paths import in_folder
+from shortlist.estimators.cv_request import request_of
+from shortlist.estimators.cv_results import (
+    FAMILY,
+    Results,
+    results_of,
+    warn_of_interrupt,
+    warn_of_open_edges,
+    warn_of_unfinished,
+)
+from shortlist.estimators.cv_summary import summary_of
 from shortlist.estimators.fitted import all_or_nothing
 from shortlist.estimators.linear import TopKClassifier
-from shortlist.estimators.multilabel import is_indicator
 from shortlist.estimators.shortlists import ShortlistClassifier
-from shortlist.estimators.training import check_input, encode_labels, loss_of, seed_of
-from shortlist.metrics._inputs import columns_of_labels
 from shortlist.projections.rows import check_k
+from shortlist.solvers.records.result import Result
 
 
 def _chosen_gives_probabilities(search: "TopKClassifierCV") -> bool:
     if hasattr(search, "estimators_"):
-        models = [search._model_for(search.k)]
+        models = [search.model_for(search.k)]
     else:
         models = families_of(search)
     for model in models:
@@ -36,7 +42,7 @@ def _chosen_gives_probabilities(search: "TopKClassifierCV") -> bool:
 
 
 class TopKClassifierCV(ShortlistClassifier):
-    """:class:`TopKClassifier` with C chosen for each k by cross-validated top-k accuracy.
+    """:class:`TopKClassifier` with C chosen for each k by held-out top-k accuracy.
 
     On every fold one path of warm-started fits goes through all values of C; each fit is measured
     at all ``ks`` at once. For every k, the C with the best mean accuracy is chosen, of equals the
@@ -45,11 +51,14 @@ class TopKClassifierCV(ShortlistClassifier):
 
     Parameters
     ----------
-    loss, k, variant, smoothing, tol, max_epochs, fit_intercept, intercept_scaling, class_weight
+    loss, k, variant, smoothing, tol, max_epochs, fit_intercept, intercept_scaling, normalize, \
+            class_weight
         Those of :class:`TopKClassifier`. ``k`` is the k of the loss; ``ks`` are the lengths of
         shortlists to choose models for.
     Cs : list of float or int, default=9
-        Values of C, or how many to space evenly in logarithm from 1e-5 to 1e3.
+        Values of C, or how many to space evenly in logarithm: up to 9 from 1e-5 to 1e3, the
+        paper's range, more from 1e-6 to 1e5. ``Cs=45`` is ``10 ** linspace(-6, 5, 45)``, the grid
+        of DINOv2's and DINOv3's linear probes.
     ks : list of int, default=(1, 3, 5, 10)
         Values of k at or above the number of classes are left out, with a warning: a shortlist
         of all labels is always right.
@@ -60,20 +69,43 @@ class TopKClassifierCV(ShortlistClassifier):
         Loss families to search instead of ``loss``: names, or dictionaries of parameters such as
         ``{"loss": "smooth_hinge", "k": 5}``. The best family and C are chosen for each k; of
         equals the first listed.
-    refit : {"auto", "all", "train"}, default="auto"
-        What the final models are trained on: all examples (including ``X_val``), or the training
-        part of the single split, in which case the models of the search are used as they are.
-        "auto" is "train" if ``X_val`` is given, the paper's protocol, and "all" otherwise.
+    scoring : str, callable or None, default=None
+        A scorer to choose by instead of top-k accuracy, as in scikit-learn: "balanced_accuracy"
+        is the mean of per-class accuracies, "neg_log_loss" log loss. It chooses one C for all
+        ``ks``. A callable is ``scorer(model, X, y)``; if it takes ``sample_weight``, it gets that
+        of the held-out examples.
+    refit : {"auto", "all", "train", "train+val"}, default="auto"
+        What the final models are trained on: all examples (including ``X_val``; "train+val" says
+        so), or the training part of the single split, in which case the models of the search are
+        used as they are. "auto" is "train" if ``X_val`` is given, the paper's protocol, or
+        ``shots``, and "all" otherwise.
     max_extensions : int, default=4
         How many values of C may be added at either end of the grid, one at a time, while the
         best is at that end and adding gains accuracy.
+    patience : int or None, default=None
+        Leave out the rest of the grid, the largest values of C, once so many in a row were worse
+        than the best before them, for every k. None visits the whole grid.
+    refine : int, default=0
+        Coarse to fine: so many times, halve the distance, in log C, between the best C for each k
+        and its neighbours. ``Cs=12, refine=2`` is as fine as ``Cs=45`` where it matters.
+    shots : int or None, default=None
+        Few-shot training: instead of folds, ``repeats`` random subsets with so many examples of
+        each class, measured on ``X_val`` or else on all other examples. The table has mean and
+        spread over the subsets. With ``refit="train"`` the models are those of the first subset.
+    repeats : int, default=5
+        How many such subsets.
     n_jobs : int or None, default=None
         Fits at a time, in threads (training runs without the interpreter's lock); fewer if
         memory is short. None means 1 unless in a ``joblib.parallel_config`` context.
     random_state : int, RandomState or None, default=None
-        Seeds the order of visits, the same for all fits.
+        Seeds the order of visits, the same for all fits, and the subsets of ``shots``.
     verbose : int, default=0
         1 writes a line for every fit of the search, 2 shows progress within fits too.
+    checkpoint : path-like or None, default=None
+        A folder to keep finished and unfinished fits in, each as the ``checkpoint`` of
+        :class:`TopKClassifier`: the same ``fit`` in another process goes on from there.
+    checkpoint_every : float, default=60.0
+        Seconds between two checkpoints of a fit.
 
     Attributes
     ----------
@@ -83,15 +115,24 @@ class TopKClassifierCV(ShortlistClassifier):
         The chosen family for each k: loss, k, variant, smoothing and what else it set.
     estimators_ : dict
         The fitted :class:`TopKClassifier` for each k. Equal choices share one model.
+    coef_, intercept_, result_, n_iter_
+        Those of the model chosen for the estimator's own ``k``.
     ks_ : tuple of int
         The ks models were chosen for.
     cv_results_ : dict
         One table of the search, a column each; ``pandas.DataFrame(cv_results_)`` shows it. A row
         is a family ("loss", "k", "variant", "smoothing") at a "C" with "mean_top<k>" and
         "std_top<k>" accuracy over the folds for each k, the seconds of training ("mean_seconds")
-        and the largest "relative_gap" over the folds.
+        and the largest "relative_gap" over the folds. "certified_top<k>" is the share of held-out
+        shortlists that are provably those of the exact optimum; "mean_score" and "std_score" are
+        those of ``scoring``. :meth:`summary` shows it as text.
+    decided_ : dict
+        For each k, whether exact optima at all values of C would have led to the same choice: the
+        certified shortlists leave no other C a chance.
     mean_scores_, std_scores_ : ndarray of shape (rows of the table, n_ks)
         The accuracies of that table as matrices.
+    interrupted_ : bool
+        Whether Ctrl-C ended the search early.
     classes_ : ndarray of shape (n_classes,)
 
     Notes
@@ -100,9 +141,9 @@ class TopKClassifierCV(ShortlistClassifier):
     the estimator's own ``k``, ``predict_topk(X, k)`` the one chosen for that k; where that is not
     among ``ks``, the one for the nearest.
 
-    ``sample_weight`` counts in training and in the accuracies. If a training fold lacks a class,
-    its held-out examples of that class count as errors, with a warning. If it has too few classes
-    for the k of the loss, that is an error.
+    ``sample_weight`` and ``class_weight`` count in training and in the accuracies. If a training
+    fold lacks a class, its held-out examples of that class count as errors, with a warning. If it
+    has too few classes for the k of the loss, that is an error.
 
     Examples
     --------
@@ -128,16 +169,24 @@ class TopKClassifierCV(ShortlistClassifier):
         ks: Sequence[int] = (1, 3, 5, 10),
         cv: Any = None,
         losses: Sequence[Any] | None = None,
+        scoring: Any = None,
         refit: str = "auto",
         max_extensions: int = 4,
+        patience: int | None = None,
+        refine: int = 0,
+        shots: int | None = None,
+        repeats: int = 5,
         n_jobs: int | None = None,
         tol: float = 1e-3,
         max_epochs: int = 1000,
         fit_intercept: bool = True,
         intercept_scaling: float = 1.0,
+        normalize: str | None = None,
         class_weight: Any = None,
         random_state: Any = None,
         verbose: int = 0,
+        checkpoint: Any = None,
+        checkpoint_every: float = 60.0,
     ) -> None:
         self.loss = loss
         self.k = k
@@ -147,16 +196,24 @@ class TopKClassifierCV(ShortlistClassifier):
         self.ks = ks
         self.cv = cv
         self.losses = losses
+        self.scoring = scoring
         self.refit = refit
         self.max_extensions = max_extensions
+        self.patience = patience
+        self.refine = refine
+        self.shots = shots
+        self.repeats = repeats
         self.n_jobs = n_jobs
         self.tol = tol
         self.max_epochs = max_epochs
         self.fit_intercept = fit_intercept
         self.intercept_scaling = intercept_scaling
+        self.normalize = normalize
         self.class_weight = class_weight
         self.random_state = random_state
         self.verbose = verbose
+        self.checkpoint = checkpoint
+        self.checkpoint_every = checkpoint_every
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -176,123 +233,37 @@ class TopKClassifierCV(ShortlistClassifier):
     ) -> Self:
         """Search, then train the chosen models.
 
+        X may be an array, a sparse matrix, a frame, a torch tensor or a list of such shards.
         ``X_val`` and ``y_val`` replace cross-validation by one given validation set; ``groups``
-        are passed to the splitter.
+        are passed to the splitter. Ctrl-C ends the search: the models are then chosen from the fits
+        that were finished, and trained.
         """
-        if is_indicator(y):
-            raise ValueError(
-                "TopKClassifierCV takes one label per example. For an indicator of several, search "
-                "over TopKClassifier with scikit-learn's GridSearchCV, or use its fit_path."
-            )
-        grid = grid_of(self.Cs)
-        limit = check_extensions(self.max_extensions)
-        families = families_of(self)
-        refit = refit_on(self.refit, X_val is not None)
-        data = self._validated(X, y, sample_weight)
-        classes, _ = encode_labels(data.y)
-        for family in families:
-            loss_of(family).check_classes(len(classes))
-        self.ks_ = usable_ks(self.ks, len(classes))
-        if X_val is None and y_val is None:
-            folds = folds_of(self.cv, data, groups)
-        else:
-            folds = [Fold(0, data, None, self._validation_part(X_val, y_val, classes))]
-        if refit == "train" and len(folds) != 1:
-            raise ValueError(
-                f"refit='train' needs a single split into training and validation; cv makes "
-                f"{len(folds)}. Use refit='all', or give X_val and y_val."
-            )
-        check_folds(folds, families, classes)
-        grids, paths = self._search(folds, families, grid, limit, len(classes), refit == "train")
-        results = results_of(paths, families, self.ks_)
-        self.cv_results_ = results.table()
-        self.mean_scores_, self.std_scores_ = results.means, results.stds
-        warn_of_unfinished(results, self.tol)
-        warn_of_open_edges(grids, self.ks_)
+        request = request_of(self, X, y, sample_weight, X_val, y_val, groups)
+        paths, self.interrupted_ = request.fit_paths()
+        results = results_of(paths, request.families, request.measure.ks)
+        if self.interrupted_:
+            warn_of_interrupt(results, len(request.folds))
         chosen = results.chosen()
-        if refit == "train":
-            models = {at: paths[at[0]].models[at[1]] for at in set(chosen.values())}
+        if request.refit_on == "nothing":
+            path_of = {path.family: path for path in paths}
+            models = {at: path_of[at[0]].models[at[1]] for at in set(chosen.values())}
         else:
-            models = self._refitted(chosen, families, data, folds)
+            models = _trained(chosen, request.families, request.final_part())
+        self._report(results, request.grids)
         self._adopt(chosen, models)
         return self
 
-    # --- what the user gave ------------------------------------------------------------------
-
-    def _validated(self, X: Any, y: Any, sample_weight: Any) -> Part:
-        X, y = check_input(self, X, y=y, ensure_min_samples=2)
-        if sample_weight is not None:
-            sample_weight = _check_sample_weight(
-                sample_weight, X, dtype=np.float64, ensure_non_negative=True
-            )
-        return Part(X, y, sample_weight)
-
-    def _validation_part(self, X_val: Any, y_val: Any, classes: NDArray) -> Part:
-        if X_val is None or y_val is None:
-            missing = "X_val" if X_val is None else "y_val"
-            raise ValueError(f"X_val and y_val go together; {missing} is missing")
-        X_val = check_input(self, X_val, reset=False)
-        y_val = column_or_1d(y_val)
-        check_consistent_length(X_val, y_val)
-        # Labels that cannot be compared are refused here, not after the first fits.
-        columns_of_labels(y_val, classes, len(y_val), len(classes), name="y_val")
-        return Part(X_val, y_val, None)
-
-    # --- the search --------------------------------------------------------------------------
-
-    def _search(
-        self,
-        folds: list[Fold],
-        families: list[TopKClassifier],
-        Cs: list[float],
-        limit: int,
-        n_classes: int,
-        keep_models: bool,
-    ) -> tuple[list[Grid], list[Path]]:
-        """Rounds of fits, all families and folds together, until no grid asks for more."""
-        self._seed = seed_of(self.random_state)
-        keep_warm = limit > 0 and duals_fit(folds, len(families), n_classes)
-        grids = [Grid(Cs, limit) for _ in families]
-        paths = [
-            Path(
-                number,
-                TopKClassifier(**{**family.get_params(), "random_state": self._seed}),
-                fold,
-                self.ks_,
-                keep_models,
-                keep_warm,
-                self.verbose,
-            )
-            for number, family in enumerate(families)
-            for fold in folds
-        ]
-        while any(pending := [grid.pending() for grid in grids]):
-            run_paths(paths, dict(enumerate(pending)), n_classes, self.n_jobs)
-            for number, grid in enumerate(grids):
-                own = [path for path in paths if path.family == number]
-                for C in own[0].outcomes:
-                    grid.scores[C] = np.array([path.outcomes[C].accuracies for path in own])
-        return grids, paths
-
-    def _refitted(
-        self,
-        chosen: dict[int, tuple[int, float]],
-        families: list[TopKClassifier],
-        data: Part,
-        folds: list[Fold],
-    ) -> dict[tuple[int, float], TopKClassifier]:
-        held_out = folds[0].held_out
-        if isinstance(held_out, Part):
-            data = joined(data, held_out)
-        models = {}
-        for number in sorted({family for family, _ in chosen.values()}):
-            Cs = sorted({C for family, C in chosen.values() if family == number})
-            family = families[number].set_params(random_state=self._seed)
-            for model in family.fit_path(data.X, data.y, Cs, data.weight):
-                if model.result_.status == "interrupted":
-                    raise KeyboardInterrupt
-                models[number, model.C] = model
-        return models
+    def _report(self, results: Results, grids: list[Grid]) -> None:
+        self.ks_ = results.ks
+        self.cv_results_ = results.table()
+        self.mean_scores_, self.std_scores_ = (
+            np.column_stack([self.cv_results_[f"{word}_top{k}"] for k in self.ks_])
+            for word in ("mean", "std")
+        )
+        self.decided_ = results.decided()
+        warn_of_unfinished(results, self.tol)
+        if not self.interrupted_:
+            warn_of_open_edges(grids, self.ks_)
 
     def _adopt(
         self,
@@ -300,26 +271,60 @@ class TopKClassifierCV(ShortlistClassifier):
         models: dict[tuple[int, float], TopKClassifier],
     ) -> None:
         for model in models.values():
-            # Asked alone, a chosen model checks the names of columns as this estimator does.
+            # Asked alone, a chosen model treats its input as this estimator does.
+            model.normalize = self.normalize
             if hasattr(self, "feature_names_in_"):
                 model.feature_names_in_ = self.feature_names_in_
         self.estimators_ = {k: models[at] for k, at in chosen.items()}
         self.C_ = {k: C for k, (_, C) in chosen.items()}
         self.losses_ = {
-            k: {name: getattr(model, name) for name in ("loss", "k", "variant", "smoothing")}
+            k: {name: getattr(model, name) for name in FAMILY}
             for k, model in self.estimators_.items()
         }
         self.classes_ = next(iter(models.values())).classes_
 
+    def summary(self) -> str:
+        """The search as text: accuracy, seconds and gap by C and k, and what was chosen.
+
+        A star marks the choice for a k. For each k a line says how many of the validation
+        shortlists are provably those of the exact optimum, and whether the choice of C is decided.
+        """
+        check_is_fitted(self)
+        return summary_of(self)
+
     # --- the chosen models -------------------------------------------------------------------
 
-    def _model_for(self, k: int) -> TopKClassifier:
+    @property
+    def coef_(self) -> NDArray:
+        """Weights (n_classes, n_features) of the model chosen for the estimator's own k."""
+        return self.model_for(self.k).coef_
+
+    @property
+    def intercept_(self) -> NDArray:
+        """Intercepts (n_classes,) of that model."""
+        return self.model_for(self.k).intercept_
+
+    @property
+    def result_(self) -> Result:
+        """The certificate of that model."""
+        return self.model_for(self.k).result_
+
+    @property
+    def n_iter_(self) -> int:
+        """Epochs that training that model took."""
+        return self.model_for(self.k).n_iter_
+
+    def model_for(self, k: int) -> TopKClassifier:
+        """The classifier chosen for shortlists of k, or for the nearest k that one is chosen for.
+
+        Of two equally near the smaller.
+        """
         nearest = min(self.estimators_, key=lambda chosen: (abs(chosen - k), chosen))
         return self.estimators_[nearest]
 
     def _scores(self, X: ArrayLike) -> NDArray:
         check_is_fitted(self)
-        return self._model_for(self.k)._scores(X)
+        return self.model_for(self.k)._scores(X)
 
     def predict_topk(self, X: ArrayLike, k: int | None = None, return_scores: bool = False) -> Any:
         """The k labels with the largest scores, best first, by the model chosen for that k.
@@ -329,7 +334,7 @@ class TopKClassifierCV(ShortlistClassifier):
         """
         check_is_fitted(self)
         k = check_k(self.k if k is None else k, len(self.classes_), "the number of classes")
-        return self._model_for(k).predict_topk(X, k, return_scores)
+        return self.model_for(k).predict_topk(X, k, return_scores)
 
     def certified_topk(self, X: ArrayLike, k: int | None = None) -> NDArray:
         """For which rows the shortlist is provably that of the exact optimum at the chosen C.
@@ -338,13 +343,13 @@ class TopKClassifierCV(ShortlistClassifier):
         """
         check_is_fitted(self)
         k = check_k(self.k if k is None else k, len(self.classes_), "the number of classes")
-        return self._model_for(k).certified_topk(X, k)
+        return self.model_for(k).certified_topk(X, k)
 
     @available_if(_chosen_gives_probabilities)
     def predict_proba(self, X: ArrayLike) -> NDArray:
         """Class probabilities by the model chosen for the estimator's own k."""
         check_is_fitted(self)
-        return self._model_for(self.k).predict_proba(X)
+        return self.model_for(self.k).predict_proba(X)
 
     @available_if(_chosen_gives_probabilities)
     def predict_log_proba(self, X: ArrayLike) -> NDArray:
@@ -356,14 +361,18 @@ class TopKClassifierCV(ShortlistClassifier):
 
     def _to_state(self) -> tuple[dict[str, NDArray], dict[str, Any]]:
         check_is_fitted(self)
-        params = self.get_params(deep=False)
-        if not (params["cv"] is None or isinstance(params["cv"], Integral)):
-            warnings.warn(
-                "cv is a splitter or a list of splits; it is not saved and will be None on loading",
-                UserWarning,
-                stacklevel=2,
-            )
-            params["cv"] = None
+        params = {**self.get_params(deep=False), "checkpoint": None}
+        for name, kept, what in (
+            ("cv", Integral, "a splitter or a list of splits"),
+            ("scoring", str, "a function"),
+        ):
+            if not (params[name] is None or isinstance(params[name], kept)):
+                warnings.warn(
+                    f"{name} is {what}; it is not saved and will be None on loading",
+                    UserWarning,
+                    stacklevel=2,
+                )
+                params[name] = None
         models: list[TopKClassifier] = []
         for model in self.estimators_.values():
             if not any(model is other for other in models):
@@ -378,6 +387,7 @@ class TopKClassifierCV(ShortlistClassifier):
                 next(i for i, other in enumerate(models) if other is self.estimators_[k])
                 for k in self.ks_
             ],
+            "decided": [self.decided_[k] for k in self.ks_],
             "table": self.cv_results_,
         }
         if hasattr(self, "feature_names_in_"):
@@ -393,6 +403,7 @@ class TopKClassifierCV(ShortlistClassifier):
             search.feature_names_in_ = np.asarray(meta["feature_names_in"], dtype=object)
         search.ks_ = tuple(meta["ks"])
         search.cv_results_ = meta["table"]
+        search.decided_ = dict(zip(search.ks_, meta["decided"], strict=True))
         models = meta["models"]
         chosen = {
             k: (number, models[number].C)
@@ -400,3 +411,18 @@ class TopKClassifierCV(ShortlistClassifier):
         }
         search._adopt(chosen, {(i, model.C): model for i, model in enumerate(models)})
         return search
+
+
+def _trained(
+    chosen: dict[int, tuple[int, float]], families: list[TopKClassifier], data: Part
+) -> dict[tuple[int, float], TopKClassifier]:
+    """The chosen models, trained on the data along one path for each family."""
+    models = {}
+    for number in sorted({family for family, _ in chosen.values()}):
+        Cs = sorted({C for family, C in chosen.values() if family == number})
+        family = in_folder(families[number], f"family {number}, refit")
+        for model in family.fit_path(data.X, data.y, Cs, data.weight):
+            if model.result_.status == "interrupted":
+                raise KeyboardInterrupt
+            models[number, model.C] = model
+    return models

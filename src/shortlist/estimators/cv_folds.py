@@ -17,11 +17,15 @@ from shortlist.solvers.memory import training_bytes
 
 @dataclass(frozen=True)
 class Part:
-    """Examples with labels and weights (None: all one)."""
+    """Examples with labels and weights (None: all one).
+
+    ``counts`` are their weights in held-out accuracy: sample weight times class weight.
+    """
 
     X: Any
     y: NDArray
     weight: NDArray | None
+    counts: NDArray | None
 
     def take(self, indices: NDArray) -> "Part":
         """Some of the examples; a view where they are consecutive rows of a dense matrix."""
@@ -29,8 +33,10 @@ class Part:
         consecutive = indices.size > 0 and (np.diff(indices) == 1).all()
         if consecutive and not sparse.issparse(self.X):
             rows = slice(int(indices[0]), int(indices[-1]) + 1)
-        weight = None if self.weight is None else self.weight[rows]
-        return Part(self.X[rows], self.y[rows], weight)
+        weight, counts = (
+            None if values is None else values[rows] for values in (self.weight, self.counts)
+        )
+        return Part(self.X[rows], self.y[rows], weight, counts)
 
 
 @dataclass(frozen=True)
@@ -69,6 +75,31 @@ def folds_of(cv: Any, data: Part, groups: Any) -> list[Fold]:
     ]
 
 
+def few_shot_folds(
+    data: Part, shots: int, repeats: int, seed: int, validation: Part | None
+) -> list[Fold]:
+    """Random subsets of ``shots`` examples a class, measured on ``validation`` or on the rest."""
+    classes, codes = np.unique(data.y, return_inverse=True)
+    by_class = np.split(np.argsort(codes, kind="stable"), np.cumsum(np.bincount(codes))[:-1])
+    for label, members in zip(classes.tolist(), by_class, strict=True):
+        if len(members) < shots:
+            raise ValueError(
+                f"shots={shots} asks for more examples than class {label!r} has: {len(members)}"
+            )
+    if validation is None and len(data.y) == shots * len(classes):
+        raise ValueError(
+            f"shots={shots} leaves no example to measure on: lower it, or give X_val and y_val"
+        )
+    rng = np.random.default_rng(seed)
+    folds = []
+    for number in range(repeats):
+        drawn = [rng.choice(members, shots, replace=False) for members in by_class]
+        train = np.sort(np.concatenate(drawn))
+        rest = np.delete(np.arange(len(data.y)), train)
+        folds.append(Fold(number, data, train, rest if validation is None else validation))
+    return folds
+
+
 def _as_indices(part: ArrayLike, n: int) -> NDArray:
     """Row numbers, from row numbers or a mask."""
     part = np.asarray(part)
@@ -85,16 +116,16 @@ def check_folds(folds: list[Fold], families: list[TopKClassifier], classes: NDAr
         trained = fold.data.y if fold.train is None else fold.data.y[fold.train]
         present = np.unique(trained)
         if isinstance(fold.held_out, Part):
-            name, measured, weight = "the validation set", fold.held_out.y, None
+            name, measured, counts = "the validation set", fold.held_out.y, fold.held_out.counts
         else:
             measured = fold.data.y[fold.held_out]
-            weight = None if fold.data.weight is None else fold.data.weight[fold.held_out]
+            counts = None if fold.data.counts is None else fold.data.counts[fold.held_out]
         if len(present) < 2:
             raise ValueError(
                 f"the training part of {name} holds {len(present)} class(es); training needs at "
                 "least 2. Shuffle, stratify or use fewer folds."
             )
-        if len(measured) == 0 or (weight is not None and not (weight > 0).any()):
+        if len(measured) == 0 or (counts is not None and not (counts > 0).any()):
             raise ValueError(f"{name} holds out no example with a positive sample weight")
         for family in families:
             needed = loss_of(family).k + 1
@@ -127,4 +158,4 @@ def joined(data: Part, more: Part) -> Part:
     weight = data.weight
     if weight is not None:
         weight = np.concatenate([weight, np.ones(len(more.y))])
-    return Part(X, np.concatenate([data.y, more.y]), weight)
+    return Part(X, np.concatenate([data.y, more.y]), weight, None)

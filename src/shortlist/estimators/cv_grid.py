@@ -1,4 +1,4 @@
-"""The values of C a search visits: the grid, its growth at the edges, and the choice per k."""
+"""The values of C a search visits: the grid, its early end, its growth and its refinement."""
 
 from dataclasses import dataclass, field
 from numbers import Integral, Real
@@ -10,9 +10,10 @@ from numpy.typing import NDArray
 from shortlist.estimators.paths import check_path
 
 # Accuracies are quotients of counts: what differs by less than this differs by rounding alone.
-_SAME = 1e-12
-# The paper's range.
-_LOWEST, _HIGHEST = 1e-5, 1e3
+SAME = 1e-12
+# The paper's range, a value a decade; a finer grid is that of DINOv2's and v3's linear probes.
+_PAPER, _PAPER_VALUES = (-5.0, 3.0), 9
+_PROBES = (-6.0, 5.0)
 
 
 def grid_of(Cs: Any) -> list[float]:
@@ -20,7 +21,8 @@ def grid_of(Cs: Any) -> list[float]:
     if isinstance(Cs, Integral) and not isinstance(Cs, bool):
         if Cs < 1:
             raise ValueError(f"Cs must be at least 1 when it is a number of values; got {Cs}")
-        return [float(C) for C in np.geomspace(_LOWEST, _HIGHEST, int(Cs))]
+        ends = _PAPER if Cs <= _PAPER_VALUES else _PROBES
+        return [float(C) for C in np.logspace(*ends, int(Cs))]
     if isinstance(Cs, str | bytes | Real) or not hasattr(Cs, "__iter__"):
         raise TypeError(f"Cs must be a list of values of C or how many to try; got {Cs!r}")
     return sorted(set(check_path(Cs)))
@@ -28,41 +30,57 @@ def grid_of(Cs: Any) -> list[float]:
 
 def best_row(means: NDArray) -> int:
     """The first of the largest entries: with rows in increasing C, the strongest regularisation."""
-    return int(np.flatnonzero(means >= means.max() - _SAME)[0])
+    return int(np.flatnonzero(means >= means.max() - SAME)[0])
 
 
 @dataclass
 class Grid:
-    """One family's values of C and their accuracies, growing where the best is at an edge.
+    """One family's values of C and what they are worth.
 
-    ``scores[C]`` has shape (folds, ks). An edge is extended, by the ratio of its two last values
-    but at most tenfold, while the best C of some k lies on it and the last extension raised that
-    k's accuracy; at most ``limit`` times on each side. Where all values do equally well, short
-    of perfection, the best may lie beyond either edge.
+    ``scores[C]`` has shape (folds, columns), a column for each k or one for a scorer. Values are
+    visited in increasing order. With ``patience``, the rest are left out once so many in a row
+    were worse than the best before them, in every column.
+
+    Then an edge is extended, by the ratio of its two last values but at most tenfold, while the
+    best C of some column lies on it and the last extension raised that column's best; at most
+    ``limit`` times on each side. Where all values do equally well, short of perfection, the best
+    may lie beyond either edge. At last, ``refine`` times, both sides of the best C of each column
+    are halved, in logarithm.
     """
 
     start: list[float]
     limit: int
+    patience: int | None = None
+    refine: int = 0
     scores: dict[float, NDArray] = field(default_factory=dict)
     _added: dict[str, int] = field(default_factory=lambda: {"low": 0, "high": 0})
     _best_before: dict[str, NDArray] = field(default_factory=dict)
+    _refined: int = 0
 
     @property
     def Cs(self) -> list[float]:
         return sorted(self.scores)
 
     def means(self) -> NDArray:
-        """Mean accuracy over folds, shape (values of C, ks)."""
+        """Mean over folds, shape (values of C, columns)."""
         return np.array([self.scores[C].mean(axis=0) for C in self.Cs])
 
     def pending(self) -> list[float]:
-        """The values to evaluate next: at first the grid, then extensions, then none."""
-        if not self.scores:
-            return list(self.start)
-        return [self._extend(side) for side in ("low", "high") if self._wants(side)]
+        """The values to evaluate next: the grid, then extensions, then refinements, then none."""
+        if coming := self._coming():
+            return coming
+        if not self._refined:
+            extensions = [self._extend(side) for side in ("low", "high") if self._wants(side)]
+            if extensions:
+                return extensions
+        while self._refined < self.refine:
+            self._refined += 1
+            if between := self._beside_the_best():
+                return between
+        return []
 
     def open_edges(self) -> dict[str, NDArray]:
-        """For each side where the limit alone stopped the growth, which ks would go on."""
+        """For each side where the limit alone stopped the growth, which columns would go on."""
         if self.limit == 0:
             return {}
         return {
@@ -71,18 +89,41 @@ class Grid:
             if self._added[side] >= self.limit and (wanting := self._at_edge(side)).any()
         }
 
+    def _coming(self) -> list[float]:
+        """What is left of the grid; with patience one value at a time."""
+        left = [C for C in self.start if C not in self.scores]
+        if self.patience is None:
+            return left
+        return [] if self._out_of_patience(self.patience) else left[:1]
+
+    def _out_of_patience(self, patience: int) -> bool:
+        means = np.array([self.scores[C].mean(axis=0) for C in self.start if C in self.scores])
+        if len(means) <= patience:
+            return False
+        best_before = means[:-patience].max(axis=0)
+        return bool((means[-patience:] < best_before - SAME).all())
+
+    def _beside_the_best(self) -> list[float]:
+        Cs, means = self.Cs, self.means()
+        found = set()
+        for row in {best_row(column) for column in means.T}:
+            for neighbour in (row - 1, row + 1):
+                if 0 <= neighbour < len(Cs):
+                    found.add(float(np.sqrt(Cs[row]) * np.sqrt(Cs[neighbour])))
+        return sorted(found - set(Cs))
+
     def _wants(self, side: str) -> bool:
         return self._added[side] < self.limit and bool(self._at_edge(side).any())
 
     def _at_edge(self, side: str) -> NDArray:
-        """Which ks have their best C on this edge, and did gain when it was last extended."""
+        """Which columns have their best C on this edge, and did gain when it was last extended."""
         means = self.means()
         edge = 0 if side == "low" else len(means) - 1
         chosen = np.array([best_row(column) for column in means.T])
-        flat = (np.ptp(means, axis=0) <= _SAME) & (means[0] < 1)
+        flat = (np.ptp(means, axis=0) <= SAME) & (means[0] < 1)
         wanting = (chosen == edge) | flat
         if side in self._best_before:
-            wanting &= means.max(axis=0) > self._best_before[side] + _SAME
+            wanting &= means.max(axis=0) > self._best_before[side] + SAME
         return wanting
 
     def _extend(self, side: str) -> float:

@@ -3,14 +3,19 @@
 import warnings
 from collections.abc import Sequence
 from numbers import Integral
-from typing import Any
+from typing import Any, Literal
 
 from shortlist.estimators.convergence import level_outside
 from shortlist.estimators.linear import TopKClassifier
 from shortlist.estimators.training import check_parameters
 
 # What a family in ``losses`` may not set: C is searched, and these belong to the whole search.
-_NOT_PER_FAMILY = frozenset({"C", "warm_start", "random_state", "verbose"})
+_NOT_PER_FAMILY = frozenset(
+    {"C", "normalize", "warm_start", "random_state", "verbose", "checkpoint", "checkpoint_every"}
+)
+
+# All examples, the first of several subsets, or nothing: the models of the search are the answer.
+RefitOn = Literal["all", "first", "nothing"]
 
 
 def families_of(search: Any) -> list[TopKClassifier]:
@@ -67,17 +72,34 @@ def usable_ks(ks: Any, n_classes: int) -> tuple[int, ...]:
     return usable
 
 
-def check_extensions(limit: Any) -> int:
-    """``max_extensions`` as a number."""
-    if not isinstance(limit, Integral) or isinstance(limit, bool) or limit < 0:
-        raise ValueError(f"max_extensions must be an integer, 0 or larger; got {limit!r}")
-    return int(limit)
+def check_counts(search: Any) -> None:
+    """Raise ValueError unless the search's whole numbers are such, and large enough."""
+    least = {"max_extensions": 0, "refine": 0, "repeats": 1}
+    optional = {"patience": 1, "shots": 1}
+    for name, smallest in (least | optional).items():
+        value = getattr(search, name)
+        if value is None and name in optional:
+            continue
+        if not isinstance(value, Integral) or isinstance(value, bool) or value < smallest:
+            or_none = " or None" if name in optional else ""
+            raise ValueError(
+                f"{name} must be an integer, {smallest} or larger{or_none}; got {value!r}"
+            )
+    if search.shots is not None and search.cv is not None:
+        raise ValueError("shots and cv both say what to train on: give one of them")
 
 
-def refit_on(refit: Any, validation_given: bool) -> str:
-    """What ``refit`` means here: "all" examples, or "train", those of the training part."""
-    if refit not in ("auto", "all", "train"):
-        raise ValueError(f"refit must be 'auto', 'all' or 'train'; got {refit!r}")
-    if refit == "auto":
-        return "train" if validation_given else "all"
-    return str(refit)
+def check_refit(refit: Any) -> None:
+    """Raise ValueError unless it is one of the choices."""
+    if refit not in ("auto", "all", "train", "train+val"):
+        raise ValueError(f"refit must be 'auto', 'all', 'train' or 'train+val'; got {refit!r}")
+
+
+def refit_on_what(refit: Any, validation_given: bool, few_shot: bool) -> RefitOn:
+    """What the final models are trained on; see :data:`RefitOn`."""
+    check_refit(refit)
+    if refit == "train+val" and not validation_given:
+        raise ValueError("refit='train+val' needs X_val and y_val")
+    if refit in ("all", "train+val") or (refit == "auto" and not (validation_given or few_shot)):
+        return "all"
+    return "first" if few_shot else "nothing"

@@ -6,26 +6,26 @@ import threading
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from joblib import Parallel, delayed, effective_n_jobs
-from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import threadpool_limits
 
 from shortlist._memory import available_bytes
 from shortlist.estimators.cv_folds import Fold, Part
+from shortlist.estimators.cv_grid import SAME
+from shortlist.estimators.cv_measure import Measure, Measured
 from shortlist.estimators.linear import TopKClassifier
 from shortlist.estimators.paths import ModelPath
-from shortlist.metrics import topk_accuracy_curve
 
 
 @dataclass(frozen=True)
 class Outcome:
     """What is kept of one fit on one fold."""
 
-    accuracies: NDArray
+    measured: Measured
     seconds: float
     relative_gap: float
     status: str
@@ -35,13 +35,13 @@ class Outcome:
 class Path:
     """One family on one fold: fits for growing C, each from the duals of the one before.
 
-    ``models`` keeps the fitted models, where ``keep_models`` asks for them.
+    ``models`` keeps, where ``keep_models`` asks for it, the fitted models that may be chosen.
     """
 
     family: int
     template: TopKClassifier
     fold: Fold
-    ks: tuple[int, ...]
+    measure: Measure
     keep_models: bool
     keep_warm: bool
     verbose: int
@@ -61,44 +61,37 @@ class Path:
             result = model.result_
             if result.status == "interrupted":
                 raise KeyboardInterrupt
-            accuracies = accuracies_at(self.ks, model, held_out)
-            self.outcomes[C] = Outcome(
-                accuracies, result.seconds, result.relative_gap, result.status
-            )
+            measured = self.measure(model, held_out)
+            self.outcomes[C] = Outcome(measured, result.seconds, result.relative_gap, result.status)
             if self.keep_models:
-                self.models[C] = model
+                self._keep(model)
             if self.verbose:
                 self._tell(C)
         self._path = path if self.keep_warm else None
 
+    def _keep(self, model: TopKClassifier) -> None:
+        self.models[model.C] = model
+        best = np.max([fit.measured.criteria for fit in self.outcomes.values()], axis=0)
+        self.models = {
+            C: kept
+            for C, kept in self.models.items()
+            # Twice what counts as equal: of equals the smallest C is chosen.
+            if (self.outcomes[C].measured.criteria >= best - 2 * SAME).any()
+        }
+
     def _tell(self, C: float) -> None:
         outcome = self.outcomes[C]
-        accuracies = ", ".join(
-            f"top-{k} {a:.4f}" for k, a in zip(self.ks, outcome.accuracies, strict=True)
-        )
+        measured = outcome.measured
+        values = [
+            f"top-{k} {accuracy:.4f}"
+            for k, accuracy in zip(self.measure.ks, measured.accuracies, strict=True)
+        ]
+        if measured.score is not None:
+            values.append(f"score {measured.score:.4f}")
         name = f"{self.template.loss} k={self.template.k}"
-        if not isinstance(self.fold.held_out, Part):  # a validation set is no fold
-            name += f", fold {self.fold.number + 1}"
-        sys.stderr.write(f"{name}, C={C:g}: {accuracies} ({outcome.seconds:.1f} s)\n")
-
-
-def accuracies_at(ks: tuple[int, ...], model: TopKClassifier, part: Part) -> NDArray:
-    """Top-k accuracy for all ks from one matrix of scores.
-
-    Ties count by chance, so that a model that scores all labels alike gains nothing by it. A
-    label the model has not seen is an error for every k.
-    """
-    scores = model._scores(part.X)
-    most = scores.shape[1]
-    curve = topk_accuracy_curve(
-        part.y,
-        scores,
-        min(max(ks), most),
-        "expected",
-        labels=model.classes_,
-        sample_weight=part.weight,
-    )
-    return np.array([curve[min(k, most) - 1] for k in ks])
+        if self.fold.train is not None or not isinstance(self.fold.held_out, Part):
+            name += f", fold {self.fold.number + 1}"  # a given validation set is no fold
+        sys.stderr.write(f"{name}, C={C:g}: {', '.join(values)} ({outcome.seconds:.1f} s)\n")
 
 
 def run_paths(
@@ -114,6 +107,34 @@ def run_paths(
         Parallel(n_jobs=jobs, require="sharedmem")(
             delayed(path.advance)(Cs_of[path.family]) for path in tasks
         )
+
+
+def finished_part(paths: list[Path], Cs_of: dict[int, list[float]]) -> list[Path]:
+    """What an interrupted search can choose from: fits on the same folds, for whole ranges of C.
+
+    ``Cs_of`` are the values that each family was to go through. Folds that were cut are left out,
+    and so are families without a whole fold. If there is none at all, or only one fold, the first
+    fold counts as far as it got.
+    """
+    first = [path for path in paths if path.fold.number == paths[0].fold.number and path.outcomes]
+    whole = [path for path in paths if set(Cs_of[path.family]) <= set(path.outcomes)]
+    families = {path.family for path in whole}
+    folds = [{path.fold.number for path in whole if path.family == each} for each in families]
+    # Families go through the folds in the same order: the first of them is common to all.
+    common = set.intersection(*folds) if folds else set()
+    if len(common) < 2:
+        return first
+    return [
+        replace(path, outcomes={C: path.outcomes[C] for C in Cs_of[path.family]})
+        for path in whole
+        if path.fold.number in common
+    ]
+
+
+def in_folder(family: TopKClassifier, name: str) -> TopKClassifier:
+    """A family's classifier for one path of fits, with a folder of checkpoints of its own."""
+    folder = None if family.checkpoint is None else os.path.join(family.checkpoint, name)
+    return TopKClassifier(**{**family.get_params(), "checkpoint": folder})
 
 
 def duals_fit(folds: list[Fold], families: int, n_classes: int) -> bool:

@@ -1,4 +1,4 @@
-"""What a search found: the table of all fits, the choice for each k, and what to warn of."""
+"""What a search found: the table of all fits, the choice for each k, and what to tell of it."""
 
 import warnings
 from dataclasses import dataclass
@@ -12,31 +12,37 @@ from shortlist.estimators.cv_grid import Grid, best_row
 from shortlist.estimators.cv_paths import Outcome, Path
 from shortlist.estimators.linear import TopKClassifier
 
+FAMILY = ("loss", "k", "variant", "smoothing")
+
 
 @dataclass(frozen=True)
 class Results:
-    """A row for each family and value of C, with the outcome on every fold.
-
-    ``means`` and ``stds`` are top-k accuracies over the folds, one column for each of ``ks``.
-    """
+    """A row for each family and value of C, with the outcome on every fold."""
 
     families: list[TopKClassifier]
     ks: tuple[int, ...]
     rows: list[tuple[int, float]]
     outcomes: list[list[Outcome]]
-    means: NDArray
-    stds: NDArray
+
+    def of_folds(self, name: str) -> NDArray:
+        """Something measured, by rows and folds."""
+        return np.array([[getattr(fit.measured, name) for fit in row] for row in self.outcomes])
 
     def table(self) -> dict[str, NDArray]:
         """The columns of ``cv_results_``."""
         table = {
             name: np.array([getattr(self.families[number], name) for number, _ in self.rows])
-            for name in ("loss", "k", "variant", "smoothing")
+            for name in FAMILY
         }
         table["C"] = np.array([C for _, C in self.rows])
+        accuracies, certified = self.of_folds("accuracies"), self.of_folds("certified")
         for column, k in enumerate(self.ks):
-            table[f"mean_top{k}"] = self.means[:, column]
-            table[f"std_top{k}"] = self.stds[:, column]
+            table[f"mean_top{k}"] = accuracies[:, :, column].mean(axis=1)
+            table[f"std_top{k}"] = accuracies[:, :, column].std(axis=1)
+            table[f"certified_top{k}"] = certified[:, :, column].mean(axis=1)
+        if self.outcomes[0][0].measured.score is not None:
+            scores = self.of_folds("score")
+            table["mean_score"], table["std_score"] = scores.mean(axis=1), scores.std(axis=1)
         table["mean_seconds"] = np.array(
             [np.mean([fit.seconds for fit in row]) for row in self.outcomes]
         )
@@ -47,7 +53,29 @@ class Results:
 
     def chosen(self) -> dict[int, tuple[int, float]]:
         """The best (family, C) for each k; of equals the first family and the smallest C."""
-        return {k: self.rows[best_row(self.means[:, column])] for column, k in enumerate(self.ks)}
+        return {k: self.rows[row] for k, row in self._chosen_rows().items()}
+
+    def decided(self) -> dict[int, bool]:
+        """For each k, whether exact optima at all values of C would lead to the same choice.
+
+        By a scorer other than top-k accuracy nothing is known of it.
+        """
+        if self.outcomes[0][0].measured.score is not None:
+            return dict.fromkeys(self.ks, False)
+        lowest, highest = (self.of_folds(name).mean(axis=1) for name in ("lowest", "highest"))
+        decided = {}
+        for column, (k, row) in enumerate(self._chosen_rows().items()):
+            least, most = lowest[row, column], highest[:, column]
+            # An equal before it would be chosen instead.
+            decided[k] = bool((most[:row] < least).all() and (most[row + 1 :] <= least).all())
+        return decided
+
+    def _chosen_rows(self) -> dict[int, int]:
+        criteria = self.of_folds("criteria").mean(axis=1)
+        columns = range(len(self.ks)) if criteria.shape[1] > 1 else [0] * len(self.ks)
+        return {
+            k: best_row(criteria[:, column]) for k, column in zip(self.ks, columns, strict=True)
+        }
 
 
 def results_of(paths: list[Path], families: list[TopKClassifier], ks: tuple[int, ...]) -> Results:
@@ -55,11 +83,22 @@ def results_of(paths: list[Path], families: list[TopKClassifier], ks: tuple[int,
     rows, outcomes = [], []
     for number in range(len(families)):
         folds = [path for path in paths if path.family == number]
-        for C in sorted(folds[0].outcomes):
+        # An interrupted search may have nothing of a family.
+        for C in sorted(folds[0].outcomes) if folds else []:
             rows.append((number, C))
             outcomes.append([path.outcomes[C] for path in folds])
-    scores = np.array([[fit.accuracies for fit in row] for row in outcomes])
-    return Results(families, ks, rows, outcomes, scores.mean(axis=1), scores.std(axis=1))
+    return Results(families, ks, rows, outcomes)
+
+
+def warn_of_interrupt(results: Results, n_folds: int) -> None:
+    """Say from what an interrupted search chooses."""
+    warnings.warn(
+        f"the search was interrupted: C is chosen from {len(results.rows)} values measured on "
+        f"{len(results.outcomes[0])} of {n_folds} folds. The chosen models are trained now; Ctrl-C "
+        "ends that too.",
+        UserWarning,
+        stacklevel=level_outside(),
+    )
 
 
 def warn_of_unfinished(results: Results, tol: float) -> None:
@@ -90,7 +129,9 @@ def warn_of_open_edges(grids: list[Grid], ks: tuple[int, ...]) -> None:
     """A warning for each end of a grid whose growth the limit alone stopped."""
     for grid in grids:
         for side, wanting in grid.open_edges().items():
-            names = ", ".join(str(k) for k, open_ in zip(ks, wanting, strict=True) if open_)
+            # A scorer chooses one C for all ks.
+            open_for = np.broadcast_to(wanting, len(ks))
+            names = ", ".join(str(k) for k, open_ in zip(ks, open_for, strict=True) if open_)
             end = grid.Cs[0] if side == "low" else grid.Cs[-1]
             warnings.warn(
                 f"the best C for k={names} is {end:g}, the end of the grid, after {grid.limit} "

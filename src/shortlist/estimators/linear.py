@@ -10,14 +10,17 @@ from sklearn.utils import check_consistent_length
 from sklearn.utils.extmath import row_norms
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
-from shortlist.estimators.callbacks import CallbackSupportMixin
+from shortlist.datasets.on_disk import RowsOnDisk
+from shortlist.estimators.callbacks import CallbackSupportMixin, with_callbacks
+from shortlist.estimators.elsewhere import check_elsewhere, open_examples, stays_elsewhere
 from shortlist.estimators.fitted import (
     all_or_nothing,
     common_meta,
     fit_model,
     restore_common,
 )
-from shortlist.estimators.multilabel import as_indicator, hit_rate, is_indicator
+from shortlist.estimators.multilabel import is_indicator
+from shortlist.estimators.normalization import normalized
 from shortlist.estimators.paths import PathMixin
 from shortlist.estimators.shortlists import ShortlistClassifier
 from shortlist.estimators.training import (
@@ -27,15 +30,14 @@ from shortlist.estimators.training import (
     encode_targets,
     loss_of,
     make_costs,
-    store_examples,
     takes_several_labels,
 )
 from shortlist.losses import Loss
 from shortlist.metrics import topk_accuracy
+from shortlist.metrics._indicators import as_indicator, hit_rate
 from shortlist.metrics._inputs import columns_of_labels
 from shortlist.projections.rows import check_k
 from shortlist.solvers.duals import may_be_changed
-from shortlist.solvers.memory import check_memory
 from shortlist.solvers.problem import Problem
 from shortlist.solvers.records.run import Callback
 from shortlist.solvers.storage import Costs, State
@@ -79,6 +81,9 @@ class TopKClassifier(PathMixin, CallbackSupportMixin, ShortlistClassifier):
         Whether to add a constant feature. The intercept is regularised like every weight.
     intercept_scaling : float, default=1.0
         Value of the constant feature; larger values regularise the intercept less.
+    normalize : {"l2"} or None, default=None
+        "l2" divides every row by its Euclidean norm, in training and in every prediction. It is
+        part of the model and saved with it.
     class_weight : dict, "balanced" or None, default=None
         Weights of classes, multiplied with ``sample_weight``. Not for an indicator of labels.
     warm_start : bool, default=False
@@ -87,6 +92,17 @@ class TopKClassifier(PathMixin, CallbackSupportMixin, ShortlistClassifier):
         Seeds the order of visits.
     verbose : int, default=0
         1 shows progress: a live line on a terminal, plain lines elsewhere.
+    memory_limit : str, int or None, default=None
+        "4GB", or a number of bytes, that the process's resident set is kept below. X may then be a
+        memory map (``np.load(..., mmap_mode="r")``) or ``read_dataset(..., on_disk=True)``, larger
+        than memory: its rows are read in pieces, and duals that do not fit are mapped or not kept.
+    checkpoint : path-like or None, default=None
+        A file to keep training in, so that a process that was killed loses at most
+        ``checkpoint_every`` seconds: the same ``fit`` in another process goes on from there.
+        It is data, checked when it is read, and refused if data or parameters differ. It stays
+        when training has ended: delete it then.
+    checkpoint_every : float, default=60.0
+        Seconds between two checkpoints. They are written between blocks of visits or steps.
 
     Attributes
     ----------
@@ -100,6 +116,8 @@ class TopKClassifier(PathMixin, CallbackSupportMixin, ShortlistClassifier):
         Epochs taken.
     result_ : Result
         The certificate: primal, dual, gap, relative_gap, epochs, seconds, status, history.
+    memory_plan_ : str
+        How ``memory_limit`` is kept, where there is one: what is in memory and what on disk.
 
     Examples
     --------
@@ -125,10 +143,14 @@ class TopKClassifier(PathMixin, CallbackSupportMixin, ShortlistClassifier):
         max_epochs: int = 1000,
         fit_intercept: bool = True,
         intercept_scaling: float = 1.0,
+        normalize: str | None = None,
         class_weight: Any = None,
         warm_start: bool = False,
         random_state: Any = None,
         verbose: int = 0,
+        memory_limit: str | int | None = None,
+        checkpoint: Any = None,
+        checkpoint_every: float = 60.0,
     ) -> None:
         self.loss = loss
         self.k = k
@@ -139,10 +161,14 @@ class TopKClassifier(PathMixin, CallbackSupportMixin, ShortlistClassifier):
         self.max_epochs = max_epochs
         self.fit_intercept = fit_intercept
         self.intercept_scaling = intercept_scaling
+        self.normalize = normalize
         self.class_weight = class_weight
         self.warm_start = warm_start
         self.random_state = random_state
         self.verbose = verbose
+        self.memory_limit = memory_limit
+        self.checkpoint = checkpoint
+        self.checkpoint_every = checkpoint_every
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -151,6 +177,7 @@ class TopKClassifier(PathMixin, CallbackSupportMixin, ShortlistClassifier):
         return tags
 
     @all_or_nothing
+    @with_callbacks
     def fit(
         self,
         X: ArrayLike,
@@ -162,6 +189,9 @@ class TopKClassifier(PathMixin, CallbackSupportMixin, ShortlistClassifier):
         callback: Callback | None = None,
     ) -> Self:
         """Train on X (n_samples, n_features), dense or CSR, and labels y of any type.
+
+        X may also be a torch tensor, in half precision (trained in float32), or a list of such
+        shards.
 
         y may also be an indicator matrix (n_samples, n_classes), dense or sparse, of several right
         labels per example, for the hinge losses and the entropy at k=1. Examples without any right
@@ -187,14 +217,22 @@ class TopKClassifier(PathMixin, CallbackSupportMixin, ShortlistClassifier):
         """
         check_parameters(self)
         several = is_indicator(y)
-        X, y = check_input(self, X, y=y, ensure_min_samples=2, multi_output=several)
+        rows = stays_elsewhere(X, self.memory_limit)
+        if rows is not None:
+            X, y = check_elsewhere(self, rows, y, several)
+        else:
+            X = X[:] if isinstance(X, RowsOnDisk) else X
+            X, y = check_input(self, X, y=y, order="C", ensure_min_samples=2, multi_output=several)
+            X = normalized(X, self.normalize)
         loss = loss_of(self, several)
         classes, codes, weights = encode_targets(X, y, loss, sample_weight, self.class_weight)
-        check_memory(X, len(classes), loss.sparse_duals)
         costs = make_costs(codes, weights, float(self.C))
-        storage = store_examples(X, self.intercept_scaling if self.fit_intercept else 0.0)
+        bias = self.intercept_scaling if self.fit_intercept else 0.0
+        storage, told = open_examples(self, X, len(classes), loss, bias)
         check_scale(storage, costs)
         self.classes_, self.multilabel_ = classes, several
+        if told is not None:
+            self.memory_plan_ = told
         return Problem(storage, costs, len(classes), loss), None
 
     def _warm_start(self, problem: Problem) -> tuple[State | None, NDArray | None]:
@@ -225,7 +263,7 @@ class TopKClassifier(PathMixin, CallbackSupportMixin, ShortlistClassifier):
             raise ValueError("X_val and y_val go together: give both or neither")
         if X_val is None:
             return None
-        X_val = check_input(self, X_val, reset=False)
+        X_val = normalized(check_input(self, X_val, reset=False), self.normalize)
         bias = self.intercept_scaling if self.fit_intercept else 0.0
         if self.multilabel_:
             y_val = as_indicator(y_val, X_val.shape[0], len(self.classes_))
@@ -259,7 +297,7 @@ class TopKClassifier(PathMixin, CallbackSupportMixin, ShortlistClassifier):
 
     def _scores(self, X: ArrayLike) -> NDArray:
         check_is_fitted(self)
-        X = check_input(self, X, reset=False)
+        X = normalized(check_input(self, X, reset=False), self.normalize)
         # For a CSR matrix too the product with an array is an array.
         return np.asarray(X @ self.coef_.T) + self.intercept_
 
@@ -277,16 +315,24 @@ class TopKClassifier(PathMixin, CallbackSupportMixin, ShortlistClassifier):
         k = check_k(self.k if k is None else k, m, "the number of classes")
         if k == m:
             return np.ones(len(scores), bool)
-        X = check_input(self, X, reset=False)
-        bias = float(self.intercept_scaling) if self.fit_intercept else 0.0
-        norms = np.sqrt(row_norms(X, squared=True).astype(np.float64) + bias**2)
         ordered = np.partition(scores, [m - k - 1, m - k], axis=1)
         margins = ordered[:, m - k].astype(np.float64) - ordered[:, m - k - 1]
+        X = normalized(check_input(self, X, reset=False), self.normalize)
+        return margins > self._reach(X, scores)
+
+    def _reach(self, X: Any, scores: NDArray) -> NDArray:
+        """How far two scores of a row can move towards each other on the way to the optimum.
+
+        X is checked and normalised, and ``scores`` are its scores.
+        """
+        gap = self.result_.gap
+        if not np.isfinite(gap):
+            return np.full(len(scores), np.inf)
+        bias = float(self.intercept_scaling) if self.fit_intercept else 0.0
+        norms = np.sqrt(row_norms(X, squared=True).astype(np.float64) + bias**2)
         # Scores are rounded too: by a few units in the last place of the largest.
         rounding = 8 * np.finfo(scores.dtype).eps * np.abs(scores).max(axis=1)
-        gap = self.result_.gap
-        reach = 2 * norms * np.sqrt(gap) if np.isfinite(gap) else np.full(len(norms), np.inf)
-        return margins > reach + rounding
+        return 2 * norms * np.sqrt(gap) + rounding
 
     def _to_state(self) -> tuple[dict[str, NDArray], dict[str, Any]]:
         check_is_fitted(self)

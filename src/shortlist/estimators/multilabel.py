@@ -3,12 +3,11 @@
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.utils.multiclass import type_of_target
 
 from shortlist.losses.labels import check_indicator, label_rows
-from shortlist.metrics import topk_accuracy
 
 
 def is_indicator(y: Any) -> bool:
@@ -41,37 +40,8 @@ def encode_indicator(y: Any, k: int) -> tuple[NDArray, NDArray]:
     return rows[:, : max(1, counts[asks].max(initial=1))].copy(), asks
 
 
-def as_indicator(y: Any, n: int, m: int) -> NDArray:
-    """What to score by, as a boolean matrix, checked to be of shape (n, m) and not empty."""
-    given: Any = y if sparse.issparse(y) else np.asarray(y)
-    if given.shape != (n, m):
-        raise ValueError(
-            f"this model was trained on indicators of several right labels: y must be an "
-            f"indicator matrix of shape ({n}, {m}); got shape {given.shape}"
-        )
-    check_indicator(given)
-    indicator = (given.toarray() if sparse.issparse(given) else given).astype(bool)
-    if not indicator.any():
-        raise ValueError("y marks no right label: there is nothing to score")
-    return indicator
-
-
 def indicator_of(columns: NDArray, m: int) -> NDArray:
     """The indicator matrix (n, m) of a matrix (n, k) of column numbers."""
     indicator = np.zeros((columns.shape[0], m), np.int64)
     np.put_along_axis(indicator, columns, 1, axis=1)
     return indicator
-
-
-def hit_rate(
-    indicator: NDArray, scores: NDArray, k: int, sample_weight: ArrayLike | None = None
-) -> float:
-    """The share of examples of whose right labels at least one is among the k best.
-
-    That is top-k accuracy for the right label with the highest score. Examples without a right
-    label are left out.
-    """
-    labelled = indicator.any(axis=1)
-    best = np.where(indicator, scores, -np.inf).argmax(axis=1)
-    weights = None if sample_weight is None else np.asarray(sample_weight)[labelled]
-    return float(topk_accuracy(best[labelled], scores[labelled], k=k, sample_weight=weights))

@@ -1,6 +1,7 @@
 """What the estimators share: from scores to labels, shortlists, probabilities and accuracy."""
 
-from typing import Any
+import warnings
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -8,8 +9,10 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from shortlist.estimators.multilabel import as_indicator, hit_rate, indicator_of
+from shortlist.estimators.convergence import is_called_from, level_outside
+from shortlist.estimators.multilabel import indicator_of
 from shortlist.estimators.training import loss_of
+from shortlist.metrics._indicators import as_indicator, hit_rate
 from shortlist.projections.rows import check_k
 
 
@@ -34,6 +37,16 @@ class ShortlistClassifier(ClassifierMixin, BaseEstimator):
     k: int
     variant: str
     smoothing: float
+
+    # Whether k was set after the estimator was made, as a search over k does.
+    _k_was_set: bool = False
+
+    def set_params(self, **params: Any) -> Self:
+        """Set parameters by name, as in scikit-learn."""
+        super().set_params(**params)
+        if "k" in params:
+            self._k_was_set = True
+        return self
 
     def _scores(self, X: ArrayLike) -> NDArray:
         raise NotImplementedError
@@ -94,9 +107,19 @@ class ShortlistClassifier(ClassifierMixin, BaseEstimator):
 
         A model trained on an indicator takes one here: the share of examples whose shortlist holds
         at least one right label. Examples without any are left out.
+
+        Not for a search over k: accuracy at its own k prefers the largest k. Such a search warns
+        and is to be given ``scoring=shortlist.metrics.topk_scorer(k)``, with one k for all.
         """
         from shortlist.metrics import topk_accuracy
 
+        if self._k_was_set and is_called_from("sklearn.model_selection"):
+            warnings.warn(
+                "this search varies k and scores each model at its own k, so that the largest k "
+                "wins. Measure all models alike: scoring=shortlist.metrics.topk_scorer(5), say.",
+                UserWarning,
+                stacklevel=level_outside(),
+            )
         scores = self._scores(X)
         if self.multilabel_:
             return hit_rate(as_indicator(y, *scores.shape), scores, self.k, sample_weight)

@@ -1,21 +1,24 @@
 """From a user's X, y and weights to the solver's problem: checks in the user's terms."""
 
 import math
+import os
 from collections.abc import Mapping
 from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy import sparse
 from sklearn.utils import check_random_state
 from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
 from shortlist import losses
+from shortlist.estimators.elsewhere import check_memory_limit
+from shortlist.estimators.inputs import as_matrix
 from shortlist.estimators.multilabel import encode_indicator
-from shortlist.solvers.storage import Costs, Storage, open_storage
+from shortlist.estimators.normalization import check_normalize
+from shortlist.solvers.storage import Costs, Storage
 
 
 def check_parameters(estimator: Any) -> None:
@@ -33,6 +36,14 @@ def check_parameters(estimator: Any) -> None:
     epochs = estimator.max_epochs
     if not isinstance(epochs, Integral) or isinstance(epochs, bool) or epochs < 1:
         raise ValueError(f"max_epochs must be an integer, 1 or larger; got {epochs!r}")
+    seconds = estimator.checkpoint_every
+    real = isinstance(seconds, Real) and not isinstance(seconds, bool)
+    if not real or not 0 <= float(seconds) < math.inf:
+        raise ValueError(f"checkpoint_every must be seconds, 0 or more; got {seconds!r}")
+    if not isinstance(estimator.checkpoint, str | os.PathLike | None):
+        raise TypeError(f"checkpoint must be a path or None; got {estimator.checkpoint!r}")
+    check_normalize(getattr(estimator, "normalize", None))  # kernels have no such parameter
+    check_memory_limit(getattr(estimator, "memory_limit", None))
     # Names and ranges of the rest are checked where the loss is made.
     loss_of(estimator)
 
@@ -40,11 +51,16 @@ def check_parameters(estimator: Any) -> None:
 def check_input(
     estimator: Any, X: Any, *, accept_sparse: str | bool = "csr", **options: Any
 ) -> Any:
-    """scikit-learn's ``validate_data``, for floats of single or double precision; halves widen."""
-    if getattr(X, "dtype", None) == np.float16:
-        X = X.astype(np.float32)
+    """scikit-learn's ``validate_data``, for floats of single or double precision.
+
+    X may also be a tensor, in half precision, or a list of shards.
+    """
     return validate_data(
-        estimator, X, accept_sparse=accept_sparse, dtype=[np.float64, np.float32], **options
+        estimator,
+        as_matrix(X),
+        accept_sparse=accept_sparse,
+        dtype=[np.float64, np.float32],
+        **options,
     )
 
 
@@ -73,8 +89,10 @@ def encode_labels(y: NDArray) -> tuple[NDArray, NDArray]:
         check_classification_targets(y)
         classes, codes = np.unique(y, return_inverse=True)
     except TypeError as error:
-        kinds = ", ".join(sorted({type(label).__name__ for label in y}))
-        raise TypeError(f"labels must all be of one type; y holds {kinds}") from error
+        kinds = sorted({type(label).__name__ for label in y})
+        if len(kinds) == 1:  # bytes: scikit-learn says what to do
+            raise
+        raise TypeError(f"labels must all be of one type; y holds {', '.join(kinds)}") from error
     if len(classes) < 2:
         raise ValueError(
             f"training needs at least 2 classes; y holds only one class, {classes[0]!r}"
@@ -113,18 +131,23 @@ def example_weights(
     """Sample weight times class weight, one per example, in double."""
     weights = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
     if class_weight is not None:
-        if isinstance(class_weight, Mapping):
-            _check_class_weights(class_weight, classes)
-        counted = {"sample_weight": weights} if _class_weights_take_sample_weights() else {}
-        labels = classes[codes]
-        with np.errstate(divide="ignore"):  # a class of no weight cannot be balanced
-            per_class = compute_class_weight(class_weight, classes=classes, y=labels, **counted)
-        weights = np.multiply(
-            weights, per_class[codes], where=weights > 0, out=np.zeros(len(codes))
-        )
+        factors = class_factors(classes[codes], classes, weights, class_weight)
+        weights = np.multiply(weights, factors[codes], where=weights > 0, out=np.zeros(len(codes)))
     if not (weights > 0).any():
         raise ValueError("all sample weights are zero: there is nothing to learn from")
     return weights
+
+
+def class_factors(
+    labels: NDArray, classes: NDArray, weights: NDArray, class_weight: Any
+) -> NDArray:
+    """The weight of each class; a class of no sample weight cannot be balanced and gets inf."""
+    if isinstance(class_weight, Mapping):
+        _check_class_weights(class_weight, classes)
+    counted = {"sample_weight": weights} if _class_weights_take_sample_weights() else {}
+    with np.errstate(divide="ignore"):
+        factors: NDArray = compute_class_weight(class_weight, classes=classes, y=labels, **counted)
+    return factors
 
 
 def _check_class_weights(class_weight: Mapping[Any, Any], classes: NDArray) -> None:
@@ -144,19 +167,6 @@ def _class_weights_take_sample_weights() -> bool:
     from inspect import signature
 
     return "sample_weight" in signature(compute_class_weight).parameters
-
-
-def store_examples(X: Any, bias: float) -> Storage:
-    """Checked input as it is; only a CSR matrix with repeated entries is copied."""
-    if sparse.issparse(X):
-        if not X.has_canonical_format:
-            X = X.copy()
-            X.sum_duplicates()
-    else:
-        X = np.asarray(X).view()
-        X.flags.writeable = False  # kernels compile once for read-only and ordinary input alike
-    with np.errstate(over="ignore"):  # check_scale looks at the norms
-        return open_storage(X, bias)
 
 
 def make_costs(codes: NDArray, weights: NDArray, C: float) -> Costs:

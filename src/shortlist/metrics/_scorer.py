@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from shortlist.metrics._indicators import as_indicator, hit_rate
 from shortlist.metrics._inputs import check_k, check_scores
 from shortlist.metrics._topk import TIE_POLICIES, topk_accuracy
 
@@ -22,7 +23,8 @@ def topk_scorer(
 
     Use it as ``scoring=`` in ``cross_val_score``, ``cross_validate`` or ``GridSearchCV``. Columns
     are named by the fitted estimator's ``classes_``, so a class that is missing from a training
-    fold counts as an error on the test fold instead of making the score undefined.
+    fold counts as an error on the test fold instead of making the score undefined. Where y is an
+    indicator matrix of several right labels, a shortlist is right if it holds one of them.
 
     Parameters
     ----------
@@ -66,14 +68,10 @@ class TopKScorer:
                 UndefinedMetricWarning,
                 stacklevel=2,
             )
-        return topk_accuracy(
-            y,
-            scores,
-            min(self.k, n_classes),
-            self.ties,
-            labels=classes,
-            sample_weight=sample_weight,
-        )
+        k = min(self.k, n_classes)
+        if len(np.shape(y)) == 2 and np.shape(y)[1] > 1:
+            return hit_rate(as_indicator(y, *scores.shape), scores, k, sample_weight, self.ties)
+        return topk_accuracy(y, scores, k, self.ties, labels=classes, sample_weight=sample_weight)
 
     def set_score_request(self, *, sample_weight: bool | str | None) -> TopKScorer:
         """A scorer that asks scikit-learn's metadata routing for ``sample_weight``."""

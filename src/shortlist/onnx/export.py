@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from onnx import helper, numpy_helper
 
 from shortlist import __version__
+from shortlist.datasets import Reading
 
 from .answers import answers_of, classifier_for
 from .graph import OLDEST_OPSET, add_classifier
@@ -58,7 +59,9 @@ def to_onnx(
     Returns
     -------
     onnx.ModelProto
-        Its metadata hold the loss, k, C and the version of Shortlist.
+        Its metadata hold the loss, k, C and the version of Shortlist; of a model that the command
+        trained also the classes' names, if they have any. Features are taken as they are in the
+        data: what scaling the model needs is part of the graph.
 
     Examples
     --------
@@ -77,7 +80,8 @@ def to_onnx(
     numbers = np.dtype(dtype)
     classifier, k = classifier_for(model, k)
     parts = _Parts()
-    add_classifier(parts, classifier, "X", k, numbers)
+    reading = _reading_of(model)
+    add_classifier(parts, classifier, "X", k, numbers, reading and reading.scaling)
     if parts.n_bytes > _LARGEST:
         raise ValueError(
             f"the model has {parts.n_bytes / 2**30:.1f} GiB of weights; an ONNX file holds 2 GiB"
@@ -97,7 +101,7 @@ def to_onnx(
         producer_name="shortlist",
         producer_version=__version__,
     )
-    helper.set_model_props(exported, _metadata(classifier, k))
+    helper.set_model_props(exported, _metadata(classifier, k, reading))
     onnx.checker.check_model(exported)
     return exported
 
@@ -127,9 +131,19 @@ def _value(name: str, dtype: np.dtype, width: int | None) -> onnx.ValueInfoProto
     return helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(dtype), shape)
 
 
-def _metadata(model: Any, k: int) -> dict[str, str]:
+def _reading_of(model: Any) -> Reading | None:
+    """How the training data was read, where the command has kept it."""
+    kept = (getattr(model, "data_", None) or {}).get("reading")
+    return None if kept is None else Reading.from_dict(kept)
+
+
+def _metadata(model: Any, k: int, reading: Reading | None) -> dict[str, str]:
     known = {name: str(getattr(model, name)) for name in ("loss", "variant", "smoothing", "C", "k")}
     names = getattr(model, "feature_names_in_", None)
     if names is not None:
         known["feature_names"] = json.dumps([str(name) for name in names], ensure_ascii=False)
+    if reading is not None and reading.class_names is not None:
+        known["class_names"] = json.dumps([list(pair) for pair in reading.class_names])
+    if reading is not None and reading.classes is not None:
+        known["classes"] = json.dumps(list(reading.classes))
     return {"shortlist": __version__, "shortlist_length": str(k), **known}

@@ -10,6 +10,8 @@ from numpy.typing import NDArray
 from onnx.helper import np_dtype_to_tensor_dtype
 from scipy import sparse
 
+from shortlist.datasets.scaling import Scaling
+
 from .answers import label_values
 
 # Softmax and ReduceSum have their present meaning from here on.
@@ -30,15 +32,29 @@ class Graph(Protocol):
         ...
 
 
-def add_classifier(graph: Graph, model: Any, features: str, k: int, dtype: np.dtype) -> None:
+def add_classifier(
+    graph: Graph,
+    model: Any,
+    features: str,
+    k: int,
+    dtype: np.dtype,
+    scaling: Scaling | None = None,
+) -> None:
     """Add all that a classifier answers with, under the names of its answers.
 
+    ``scaling`` is what the features went through before the classifier was trained on them.
     Scores are computed in the precision of the model or of ``dtype``, whichever is higher, and
     ranked in it. What goes out is of type ``dtype``.
     """
     nodes = _Nodes(graph, np.result_type(model.intercept_.dtype, dtype))
     n_classes = len(model.classes_)
-    scores = nodes.scores(model, nodes.cast(features, nodes.precision, "features"))
+    rows = nodes.cast(features, nodes.precision, "features")
+    if scaling is not None:
+        rows = nodes.scaled(rows, scaling)
+    normalize = getattr(model, "normalize", None)  # kernels have no such parameter
+    if normalize is not None or (scaling is not None and scaling.kind == "l2"):
+        rows = nodes.unit_rows(rows)
+    scores = nodes.scores(model, rows)
     nodes.cast(scores, dtype, "scores")
     if hasattr(model, "predict_proba"):
         if model.loss == "ova_logistic":
@@ -79,6 +95,22 @@ class _Nodes:
     def row_sums(self, rows: str, output: str) -> str:
         axes = self.graph.constant(f"{output}_axes", np.array([1]))
         return self.node("ReduceSum", [rows, axes], output, keepdims=1)
+
+    def scaled(self, rows: str, scaling: Scaling) -> str:
+        """Features shifted and multiplied, each by its own numbers."""
+        for op_type, numbers in (("Sub", scaling.shift), ("Mul", scaling.factor)):
+            if numbers is not None:
+                word = f"scaling_{op_type.lower()}"
+                constant = self.graph.constant(word, np.array(numbers, self.precision))
+                rows = self.node(op_type, [rows, constant], f"{word}_rows")
+        return rows
+
+    def unit_rows(self, rows: str) -> str:
+        """Rows divided by their Euclidean norms; rows of zeros stay as they are."""
+        total = self.row_sums(self.node("Mul", [rows, rows], "row_squares"), "row_totals")
+        some = self.node("Greater", [total, self.numbers("no_length", 0)], "have_length")
+        squares = self.node("Where", [some, total, self.numbers("unit", 1)], "squared_lengths")
+        return self.node("Div", [rows, self.node("Sqrt", [squares], "lengths")], "unit_rows")
 
     def topk(self, scores: str, k: int) -> tuple[str, str]:
         """The k largest scores of each row and their columns, of equal ones the lower first."""

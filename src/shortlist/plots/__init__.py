@@ -8,6 +8,7 @@ from shortlist.plots._circle import CirclePredictionsDisplay
 from shortlist.plots._conformal import ConformalDisplay
 from shortlist.plots._loss import LossDisplay
 from shortlist.plots._regret import RegretBoundDisplay
+from shortlist.plots._search import SearchDisplay
 from shortlist.plots._simplex import CalibrationSimplexDisplay
 from shortlist.plots._style import PALETTE
 from shortlist.plots._topk_curve import TopKCurveDisplay
@@ -22,5 +23,6 @@ __all__ = [
     "ConvergenceDisplay",
     "LossDisplay",
     "RegretBoundDisplay",
+    "SearchDisplay",
     "TopKCurveDisplay",
 ]

@@ -12,12 +12,15 @@ Kernels see either through four functions, chosen by type when they compile:
     put(duals, i, slot, value)          changes an entry that gather listed
 """
 
+import tempfile
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 
 from shortlist._jit import is_array, njit, overloaded
+from shortlist._sparse import check_sparse
 from shortlist.solvers import memory
 
 # Entries a kernel may be given at once to fill, however full they turn out to be.
@@ -55,6 +58,9 @@ class SparseDuals:
             np.zeros(n, np.int32),
             np.zeros(2, np.int64),
         )
+        self._whole: SparseDuals | None = None
+        # Bytes that all entries together may take; None: as many as the system has.
+        self.most_bytes: int | None = None
 
     @property
     def kernel_view(self) -> Pool:
@@ -66,6 +72,9 @@ class SparseDuals:
 
     def reserve(self, rows: int) -> None:
         """Make room for so many examples to be changed in every entry."""
+        if self._whole is not None:
+            self._whole.reserve(rows)  # the pool is the whole's
+            return
         pool = self._pool
         need = rows * _roomy(self.shape[1])
         if pool.used[0] + need <= pool.values.size:
@@ -76,7 +85,8 @@ class SparseDuals:
         if pool.used[0] + need > pool.values.size:
             size = int(max(pool.used[0] + need, 1.25 * pool.used[0]))
             entry = pool.values.itemsize + pool.columns.itemsize
-            memory.require((size - pool.values.size) * entry, "the nonzero duals")
+            room = None if self.most_bytes is None else self.most_bytes - self.nbytes
+            memory.require((size - pool.values.size) * entry, "the nonzero duals", room)
             # The system moves large arrays without a copy; nothing else looks at them now.
             # The values last: their size is what room is judged by, should Ctrl-C come between.
             pool.columns.resize(size, refcheck=False)
@@ -88,8 +98,37 @@ class SparseDuals:
         _expand(self._pool, dense)
         return dense
 
+    def entries(self) -> tuple[NDArray, NDArray, NDArray]:
+        """How many entries each example has, and their columns and values, example by example."""
+        pool = self._pool
+        counts = pool.counts.astype(np.int64)
+        # The first entry of each example moves from its place in the pool to the end so far.
+        shifts = pool.begin - (np.cumsum(counts) - counts)
+        places = np.repeat(shifts, counts) + np.arange(counts.sum())
+        return pool.counts, pool.columns[places], pool.values[places]
+
+    @classmethod
+    def from_entries(
+        cls, m: int, counts: NDArray, columns: NDArray, values: NDArray
+    ) -> "SparseDuals":
+        """The inverse of :meth:`entries`; ValueError if these are not entries of duals."""
+        indptr = np.concatenate([[0], np.cumsum(counts, dtype=np.int64)])
+        listed = sparse.csr_array((values, columns, indptr), shape=(len(counts), m))
+        check_sparse(listed)
+        if not listed.has_canonical_format:
+            raise ValueError("an example's classes are not in their order")
+        duals = cls(len(counts), m, values.dtype)
+        duals._pool.columns.resize(columns.size, refcheck=False)
+        duals._pool.values.resize(values.size, refcheck=False)
+        for own, given in zip(
+            duals._pool, (values, columns, indptr[:-1], counts, counts), strict=False
+        ):
+            own[:] = given
+        duals._pool.used[0] = values.size
+        return duals
+
     def __getitem__(self, part: slice) -> "SparseDuals":
-        """Some of the examples, to be read only."""
+        """Some of the examples, which share the pool."""
         piece = object.__new__(SparseDuals)
         pool = self._pool
         piece._pool = pool._replace(
@@ -97,6 +136,7 @@ class SparseDuals:
         )
         piece.shape = (piece._pool.begin.size, self.shape[1])
         piece.dtype = self.dtype
+        piece._whole = self if self._whole is None else self._whole
         return piece
 
     def __len__(self) -> int:
@@ -115,6 +155,12 @@ def zero_duals(n: int, m: int, dtype: Any, sparse: bool) -> Duals:
     if sparse and n * m * np.dtype(dtype).itemsize > memory.DENSE_BYTES:
         return SparseDuals(n, m, dtype)
     return np.zeros((n, m), dtype)
+
+
+def mapped_duals(n: int, m: int, dtype: Any) -> NDArray:
+    """Zeros in a file without a name, mapped: the system writes out what memory has no room for."""
+    with tempfile.TemporaryFile(prefix="shortlist-") as file:
+        return np.memmap(file, dtype, "w+", shape=(n, m)).view(np.ndarray)
 
 
 def as_array(duals: Duals) -> NDArray:

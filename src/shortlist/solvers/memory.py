@@ -22,10 +22,16 @@ DENSE_BYTES = 1 << 28
 
 def training_bytes(n: int, d: int, m: int, itemsize: int, sparse_duals: bool = False) -> int:
     """The formula above."""
+    duals = dual_bytes(n, m, itemsize, sparse_duals)
+    return duals + (2 * itemsize + 8) * (d + 1) * m + 24 * n + FIXED
+
+
+def dual_bytes(n: int, m: int, itemsize: int, sparse_duals: bool) -> int:
+    """The duals' part of it."""
     duals = n * m * itemsize
     if sparse_duals and duals > DENSE_BYTES:
         duals = max(DENSE_BYTES, n * m * (itemsize + 4) // 16)
-    return duals + (2 * itemsize + 8) * (d + 1) * m + 24 * n + FIXED
+    return duals
 
 
 def check_memory(X: Any, n_classes: int, sparse_duals: bool = False) -> None:
@@ -41,28 +47,34 @@ def check_memory(X: Any, n_classes: int, sparse_duals: bool = False) -> None:
     advice = []
     if itemsize == 8:
         half = training_bytes(n, d, n_classes, 4, sparse_duals)
-        advice.append(f"float32 input would need {_gib(half)}")
+        advice.append(f"float32 input would need {gib(half)}")
     hinge = training_bytes(n, d, n_classes, itemsize, True)
     if hinge < need:
-        advice.append(f"a hinge loss, whose duals are sparse, would need about {_gib(hinge)}")
+        advice.append(f"a hinge loss, whose duals are sparse, would need about {gib(hinge)}")
     advice.append("fewer classes or examples")
     share = "what training keeps of each" if sparse_duals else "one number per"
     raise MemoryError(
         f"training on {n} examples, {d} features and {n_classes} classes needs about "
-        f"{_gib(need)} besides the data ({share} example and class), and "
-        f"{_gib(free)} is free. Options: {'; '.join(advice)}."
+        f"{gib(need)} besides the data ({share} example and class), and "
+        f"{gib(free)} is free. Options: {'; '.join(advice)}."
     )
 
 
-def require(count: int, what: str) -> None:
-    """Raise MemoryError unless so many more bytes can be had for ``what``."""
+def require(count: int, what: str, room: int | None = None) -> None:
+    """Raise MemoryError unless so many more bytes can be had for ``what``.
+
+    ``room`` is what a limit leaves, None without one.
+    """
     free = available_bytes()
+    if room is not None:
+        free = room if free is None else min(room, free)
     if free is not None and count > free:
         raise MemoryError(
-            f"{what} need {_gib(count)} more, and {_gib(free)} is free. They are fewer at a larger "
+            f"{what} need {gib(count)} more, and {gib(free)} is free. They are fewer at a larger "
             "C; float32 input takes half the memory."
         )
 
 
-def _gib(count: int) -> str:
+def gib(count: float) -> str:
+    """A number of bytes, for a message."""
     return f"{count / 2**30:.1f} GiB"

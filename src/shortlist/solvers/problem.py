@@ -10,14 +10,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shortlist.losses.base import Loss
-from shortlist.solvers.duals import Duals, zero_duals
+from shortlist.solvers.duals import Duals
 from shortlist.solvers.records.certificate import (
     Certificate,
     certificate,
     rounding_in_sums,
     rounding_in_weights,
 )
-from shortlist.solvers.storage.base import Costs, State, Storage, squared_norm
+from shortlist.solvers.storage.base import (
+    Costs,
+    OutdatedWeightsError,
+    State,
+    Storage,
+    squared_norm,
+)
 from shortlist.solvers.threads import Crew
 
 # Of the gap asked for, the part that bounds on rounding may take before double is used.
@@ -60,9 +66,7 @@ class Problem:
         )
 
     def zero_duals(self) -> Duals:
-        # The weights of inner products are as large as dense duals: there is nothing to save.
-        sparse = self.loss.sparse_duals and self.storage.explicit
-        return zero_duals(self.storage.n, self.n_classes, self.storage.dtype, sparse)
+        return self.storage.zero_duals(self.n_classes, self.loss.sparse_duals)
 
     def certify(self, state: State, wanted: float = 0.0) -> Certificate:
         """The gap of the state's weights and duals, which belong together but for rounding.
@@ -77,7 +81,11 @@ class Problem:
         if drift > 0.5 * most or not storage.explicit:
             self.rebuild(state)
             drift = rounding_in_weights(state.rounding, storage.dtype)
-        found = self._certificate(state, drift, double=False)
+        try:
+            found = self._certificate(state, drift, double=False)
+        except OutdatedWeightsError:
+            self.rebuild(state)
+            return self.certify(state, wanted)
         if single and found.rounding > most:
             if wanted > 0 and found.primal - found.dual - found.rounding > wanted:
                 return found  # not there yet, with or without rounding

@@ -10,27 +10,39 @@ import torch
 from torch import nn
 
 if TYPE_CHECKING:
-    from shortlist.estimators import TopKClassifier
+    from shortlist.estimators import TopKClassifier, TopKClassifierCV
 
 __all__ = ["from_linear", "to_linear"]
 
 
 def to_linear(
-    estimator: TopKClassifier,
+    estimator: TopKClassifier | TopKClassifierCV,
     *,
+    normalized_input: bool = False,
     dtype: torch.dtype | None = None,
     device: torch.device | str | None = None,
 ) -> nn.Linear:
     """Return a linear layer that computes a fitted classifier's scores.
 
     Output ``j`` belongs to ``estimator.classes_[j]``. The layer owns its weights: training it does
-    not change the classifier. ``dtype`` and ``device`` default to the classifier's and the CPU.
+    not change the classifier. ``dtype`` and ``device`` default to the classifier's and the CPU. A
+    search gives the layer of the model it chose for its own k.
+
+    A linear layer does not normalise. For a classifier with ``normalize="l2"`` put
+    ``torch.nn.functional.normalize`` in front of the layer and say so by ``normalized_input=True``.
     """
     coef = getattr(estimator, "coef_", None)
     if coef is None:
         raise ValueError(
             f"to_linear needs a fitted linear classifier; this {type(estimator).__name__} has no "
             "coef_: call fit first"
+        )
+    normalize = getattr(estimator, "normalize", None)
+    if normalize is not None and not normalized_input:
+        raise ValueError(
+            f"this classifier was fitted with normalize={normalize!r}, which a linear "
+            "layer does not do: put torch.nn.functional.normalize in front of the layer and pass "
+            "normalized_input=True"
         )
     weight = torch.tensor(coef, dtype=dtype, device=device)
     bias = torch.tensor(estimator.intercept_, dtype=dtype, device=device)
@@ -61,6 +73,7 @@ def from_linear(
     import numpy as np
 
     from shortlist.estimators import TopKClassifier
+    from shortlist.estimators.inputs import widened
     from shortlist.solvers import Result
 
     if not isinstance(linear, nn.Linear):
@@ -77,8 +90,9 @@ def from_linear(
     if len(np.unique(labels)) != n_classes:
         raise ValueError("classes must not hold a label twice")
 
-    weight = _array(linear.weight)
-    bias = np.zeros(n_classes, weight.dtype) if linear.bias is None else _array(linear.bias)
+    weight = widened(linear.weight).copy()
+    bias = linear.bias
+    bias = np.zeros(n_classes, weight.dtype) if bias is None else widened(bias).copy()
     model = TopKClassifier(**{"fit_intercept": linear.bias is not None, **params})
     model.classes_ = labels
     model.coef_, model.intercept_ = weight, bias
@@ -87,10 +101,3 @@ def from_linear(
     # Nothing is known of how the layer was trained, and nothing certified.
     model.result_ = Result(math.nan, math.nan, 0.0, 0.0, status="imported", solver="torch")
     return model
-
-
-def _array(parameter: torch.Tensor) -> Any:
-    values = parameter.detach().cpu()
-    if values.dtype not in (torch.float32, torch.float64):
-        values = values.float()
-    return values.numpy().copy()

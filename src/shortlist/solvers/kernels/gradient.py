@@ -169,3 +169,17 @@ def certify(loss, rows, blas, begin, end, w, y, cost, kappa, duals, smooth):
         score_rows(rows, blas, first, last, w, scores[: last - first])
         certify_scores(loss, scores[: last - first], first, y, cost, kappa, duals, smooth, sums)
     return sums
+
+
+@njit
+def sum_conjugates(loss, duals, y, cost, factor, v):
+    """sum_i C_i L*(factor v_i); ``v`` is scratch."""
+    f = v.dtype.type(factor)
+    total = 0.0
+    for i in range(cost.shape[0]):
+        if cost[i] > 0.0:
+            row = open_row(duals, i, v)
+            for j in range(v.shape[0]):
+                v[j] = f * row[j]
+            total += cost[i] * kernels.conjugate(loss, v, y[i])
+    return total

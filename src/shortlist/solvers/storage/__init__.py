@@ -8,12 +8,14 @@ from shortlist.solvers.storage.base import Costs, State, Storage, Sums
 from shortlist.solvers.storage.csr import CsrStorage
 from shortlist.solvers.storage.dense import DenseStorage
 from shortlist.solvers.storage.gram import GramStorage
+from shortlist.solvers.storage.pieces import PiecedStorage
 
 __all__ = [
     "Costs",
     "CsrStorage",
     "DenseStorage",
     "GramStorage",
+    "PiecedStorage",
     "State",
     "Storage",
     "Sums",

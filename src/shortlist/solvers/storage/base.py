@@ -55,6 +55,13 @@ class Sums(NamedTuple):
     sizes: float
 
 
+class OutdatedWeightsError(Exception):
+    """Duals were lost where they were kept, and replaced: the weights must be made anew from them.
+
+    A storage whose duals live elsewhere raises it when weights and duals are to be compared.
+    """
+
+
 class Storage(Protocol):
     """Examples with labels' costs left aside."""
 
@@ -66,8 +73,11 @@ class Storage(Protocol):
     width: float
     # Whether there are explicit weights: descents and visits on the support need them.
     explicit: bool
-    # What a number costs in a visit on the support, in units of one in an epoch.
+    # What a number costs in a visit on the support, in units of one in an epoch. Infinite where
+    # there are no such visits, or where an epoch makes them itself.
     support_price: float
+    # Whether there are duals. Without them training is a descent, whose gradients certify it.
+    keeps_duals: bool
 
     # Multiplications of the pieces that threads can share; 0: BLAS has its own threads.
     def shared_work(self, m: int) -> float: ...
@@ -87,11 +97,14 @@ class Storage(Protocol):
     def loss_gradient(
         self, loss: Loss, weights: NDArray, costs: Costs, crew: Crew, double: bool
     ) -> tuple[float, NDArray]: ...
+    def zero_duals(self, m: int, sparse: bool) -> Duals: ...
     def fill_duals(
         self, loss: Loss, weights: NDArray, costs: Costs, duals: Duals, crew: Crew
     ) -> None: ...
+    def spread_duals(self, by_class: NDArray, costs: Costs, duals: Duals) -> None: ...
+    def sum_conjugates(self, loss: Loss, duals: Duals, costs: Costs, factor: float) -> float: ...
     def class_sums(self, costs: Costs, m: int) -> NDArray: ...
-    def sample(self, step: int) -> NDArray: ...
+    def sample(self, step: int, first: int = 0) -> NDArray: ...
 
 
 def chunks(n: int, row_bytes: int) -> Iterator[slice]:

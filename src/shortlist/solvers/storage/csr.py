@@ -12,10 +12,13 @@ from shortlist.solvers.storage.features import FeatureStorage
 class CsrStorage(FeatureStorage):
     """A visit costs an example's nonzeros times the number of classes."""
 
-    def __init__(self, x: Any, bias: float = 0.0) -> None:
+    def __init__(self, x: Any, bias: float = 0.0, kappa: NDArray | None = None) -> None:
         super().__init__(x, bias)
         self.support_price = 2.0
         self.width = x.nnz / max(self.n, 1) + 1
+        if kappa is not None:
+            self.kappa = kappa
+            return
         squares = x.data.astype(np.float64) ** 2
         # reduceat gives an empty row the first entry of the next: such rows are set to zero.
         sums = np.add.reduceat(np.append(squares, 0.0), x.indptr[:-1])

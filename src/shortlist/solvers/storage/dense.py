@@ -39,12 +39,21 @@ def block_size(d: int, m: int) -> int:
 class DenseStorage(FeatureStorage):
     """Rows of a float32 or float64 matrix."""
 
-    def __init__(self, x: NDArray, bias: float = 0.0, block: int | None = None) -> None:
+    def __init__(
+        self,
+        x: NDArray,
+        bias: float = 0.0,
+        block: int | None = None,
+        kappa: NDArray | None = None,
+    ) -> None:
         # Rows must lie together for the kernels.
         super().__init__(x if x.flags.c_contiguous else np.ascontiguousarray(x), bias)
         self.block = block
         self.width = self.d + 1.0
         self.support_price = 8.0  # BLAS makes the multiplications of an epoch cheap
+        if kappa is not None:
+            self.kappa = kappa
+            return
         self.kappa = np.empty(self.n)
         for part in chunks(self.n, self.d * 8):
             rows = np.asarray(self.x[part], dtype=np.float64)

@@ -26,8 +26,9 @@ from shortlist.solvers.storage.base import (
     Sums,
     chunks,
     shares_of,
-    squared_norm,
 )
+from shortlist.solvers.storage.explicit import ExplicitWeights
+from shortlist.solvers.storage.local import LocalDuals
 from shortlist.solvers.threads import Crew
 
 # Kernels cannot be interrupted. They are called for about so many multiplications at a time,
@@ -35,13 +36,11 @@ from shortlist.solvers.threads import Crew
 MULTIPLICATIONS_PER_CALL = 1e10
 
 
-class FeatureStorage:
+class FeatureStorage(ExplicitWeights, LocalDuals):
     """Scores come from W, shape (d + 1, m)."""
 
-    explicit: bool = True
     support_price: float
     kappa: NDArray
-    width: float
 
     def __init__(self, x: Any, bias: float) -> None:
         self.x = x
@@ -56,19 +55,6 @@ class FeatureStorage:
     def part_in_double(self, part: slice) -> "FeatureStorage":
         """Some of the examples, in double."""
         return type(self)(self.x[part].astype(np.float64), self.bias)
-
-    def shared_work(self, m: int) -> float:
-        return self.n * self.width * m
-
-    def zero_weights(self, m: int) -> NDArray:
-        return np.zeros((self.d + 1, m), self.dtype)
-
-    def squared_norm(self, weights: NDArray) -> float:
-        return squared_norm(weights)
-
-    def largest_column(self, weights: NDArray) -> float:
-        """The largest norm of a class's weights."""
-        return float(np.sqrt(np.einsum("cj,cj->j", weights, weights, dtype=np.float64).max()))
 
     def epoch(
         self, loss: Loss, order: NDArray, state: State, costs: Costs, every: int, crew: Crew
@@ -223,9 +209,9 @@ class FeatureStorage:
             total[-1] += self.bias * np.bincount(y, cost, m)
         return total
 
-    def sample(self, step: int) -> NDArray:
+    def sample(self, step: int, first: int = 0) -> NDArray:
         """Every ``step``-th example as a dense row in double, the constant feature last."""
-        given = self._dense(self.x[::step])
+        given = self._dense(self.x[first::step])
         return np.column_stack([given, np.full(len(given), self.bias)]).astype(np.float64)
 
     @staticmethod

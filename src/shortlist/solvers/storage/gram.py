@@ -11,13 +11,14 @@ from shortlist.solvers.duals import Duals, as_array, readable, writable
 from shortlist.solvers.kernels.gradient import certify_scores
 from shortlist.solvers.kernels.visit import visit_block
 from shortlist.solvers.storage.base import Costs, State, Sums, chunks
+from shortlist.solvers.storage.local import LocalDuals
 from shortlist.solvers.threads import Crew
 
 # Examples in a block: its rows of the matrix are multiplied with all weights.
 BLOCK = 64
 
 
-class GramStorage:
+class GramStorage(LocalDuals):
     """``block_of(indices)`` returns the rows K[indices, :]; ``diagonal`` is the diagonal of K.
 
     The weights are A = -C v, so that scores are K A.
@@ -140,5 +141,5 @@ class GramStorage:
     def class_sums(self, costs: Costs, m: int) -> NDArray:
         raise NotImplementedError("sums over classes need explicit features")
 
-    def sample(self, step: int) -> NDArray:
+    def sample(self, step: int, first: int = 0) -> NDArray:
         raise NotImplementedError("samples need explicit features")

@@ -4,21 +4,16 @@ from typing import NamedTuple
 
 import numpy as np
 
-from shortlist.solvers.duals import readable
-from shortlist.solvers.kernels.support import support_rows
 from shortlist.solvers.records.result import Evaluation
 from shortlist.solvers.records.run import Run
 from shortlist.solvers.storage.base import active_examples
+from shortlist.solvers.storage.support import polish_support
 
 # Of the gap estimated during an epoch, the share that is expected to be left at its end.
 FIRST_SHARE_LEFT = 0.3
 # Examples whose share of the gap is measured: at least so many an epoch, and one in so many.
 # A few hard examples can hold most of the gap, so the sample must not be small.
 MEASURED_EXAMPLES, MEASURED_EVERY = 1000, 8
-# Support epochs end when the gap on the support is this share of what the first one found,
-SUPPORT_GAP_LEFT = 0.05
-# or when they have cost so many full epochs.
-SUPPORT_EPOCHS = 3.0
 # Looks at the gap that estimates stand for.
 FREE_LOOKS = 3
 # More epochs than so many times the patience are too many, whatever the rate promises.
@@ -39,12 +34,12 @@ def ascend(run: Run, random: np.random.Generator, patience: float = np.inf) -> s
     problem = run.problem
     active = active_examples(problem.costs)
     every = min(max(active.size // MEASURED_EXAMPLES, 1), MEASURED_EVERY)
-    on_support = problem.loss.sparse_duals and problem.storage.explicit
+    on_support = problem.loss.sparse_duals and np.isfinite(problem.storage.support_price)
     eps = float(np.finfo(problem.storage.dtype).eps)
     # A tolerance below rounding asks for all the digits there are: then only a stall ends it.
     resolved = run.tol >= RESOLUTION_ULPS * eps
     share_left = FIRST_SHARE_LEFT
-    first_epoch, first_look = run.epochs, len(run.history)
+    first_epoch, first_look = run.stage.epochs, run.stage.looks
     slows_since = None if problem.loss.sparse_duals else first_epoch
     earliest = run.epochs
     next_look = run.epochs + 1
@@ -53,7 +48,9 @@ def ascend(run: Run, random: np.random.Generator, patience: float = np.inf) -> s
     while run.epochs < run.max_epochs:
         estimate = _epoch(run, random.permutation(active), every)
         if on_support:
-            _polish_support(run, random)
+            run.epochs += polish_support(
+                problem.storage, problem.loss, run.state, problem.costs, random, 0.1 * run.wanted
+            )
         promising = share_left * estimate <= 0.8 * run.wanted and run.epochs >= earliest
         due = run.epochs >= min(next_look, run.max_epochs)
         if due and not (promising or on_support) and not looked and len(marks) < FREE_LOOKS:
@@ -97,36 +94,12 @@ def _epoch(run: Run, order: np.ndarray, every: int) -> float:
     parts = problem.storage.epoch(
         problem.loss, order, run.state, problem.costs, every, problem.crew
     )
-    estimate = sum(parts)
+    estimate = 0.0
+    for part in parts:
+        estimate += part
+        run.offer()
     run.epochs += 1
     return estimate
-
-
-def _polish_support(run: Run, random: np.random.Generator) -> None:
-    """Cheap epochs on the support until its gap is well down or enough is spent."""
-    problem, state = run.problem, run.state
-    scratch = np.empty(problem.n_classes, state.duals.dtype)
-    rows = support_rows(readable(state.duals), problem.costs.cost, scratch)
-    by_class = np.ascontiguousarray(state.weights.T)
-    whole = problem.storage.n * problem.n_classes
-    spent = 0.0
-    first = None
-    while spent < SUPPORT_EPOCHS and rows.size:
-        rows = random.permutation(rows)
-        gap, entries, moved = problem.storage.support_epoch(
-            problem.loss, rows, by_class, state, problem.costs
-        )
-        if not entries:
-            break
-        spent += problem.storage.support_price * entries / whole
-        run.epochs += entries / whole
-        first = gap if first is None else first
-        if gap <= max(SUPPORT_GAP_LEFT * first, 0.1 * run.wanted):
-            break
-        # Skip examples whose dual did not change: most stay at a bound. The next full epoch
-        # visits them again.
-        rows = rows[:moved]
-    state.weights = np.ascontiguousarray(by_class.T)
 
 
 class Mark(NamedTuple):

@@ -14,10 +14,9 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from shortlist._jit import njit
-from shortlist.losses import kernels
-from shortlist.solvers.duals import Duals, open_row, readable
+from shortlist.solvers.duals import Duals
 from shortlist.solvers.problem import Problem
+from shortlist.solvers.records.checkpoint import Keeper, Snapshot
 from shortlist.solvers.records.run import Callback
 from shortlist.solvers.storage.base import Costs, State
 from shortlist.solvers.strategy.train import Solution, train
@@ -54,14 +53,16 @@ class Path:
         C: float,
         callback: Callback | None = None,
         accuracy: Callable[[NDArray], float] | None = None,
+        keeper: Keeper | None = None,
+        resume: Snapshot | None = None,
     ) -> Solution:
-        """Train at C and keep the solution to go on from."""
+        """Train at C, from a snapshot if there is one, and keep the solution to go on from."""
         problem = self.at(C)
         state, weights = None, None
-        if self.last is not None:
+        if self.last is not None and resume is None:
             # Where a descent was needed, it is needed for every larger C too.
             by_descent = problem.loss.convex and self.last.result.by_descent
-            if by_descent and self.last_C <= C:
+            if not problem.storage.keeps_duals or (by_descent and self.last_C <= C):
                 weights = self._predicted_weights(C)
             else:
                 state = carry_over(problem, self.last.state, C / self.last_C)
@@ -74,7 +75,13 @@ class Path:
             weights=weights,
             callback=callback,
             accuracy=accuracy,
+            keeper=keeper,
+            resume=resume,
         )
+        return self.adopt(C, solution)
+
+    def adopt(self, C: float, solution: Solution) -> Solution:
+        """Go on from a solution at C."""
         by_descent = self.last is not None and self.last.result.by_descent
         self._before = (self.last_C, self.last.weights) if self.last and by_descent else None
         self.last, self.last_C = solution, C
@@ -91,20 +98,6 @@ class Path:
         if ahead > FURTHEST_PREDICTION:
             return weights
         return weights + weights.dtype.type(ahead) * (weights - before)
-
-
-@njit
-def _sum_conjugates(loss, duals, y, cost, factor, v):
-    """sum_i C_i L*(factor v_i); ``v`` is scratch."""
-    f = v.dtype.type(factor)
-    total = 0.0
-    for i in range(cost.shape[0]):
-        if cost[i] > 0.0:
-            row = open_row(duals, i, v)
-            for j in range(v.shape[0]):
-                v[j] = f * row[j]
-            total += cost[i] * kernels.conjugate(loss, v, y[i])
-    return total
 
 
 def carry_over(problem: Problem, state: State, ratio: float) -> State:
@@ -142,13 +135,10 @@ def state_from_duals(problem: Problem, duals: Duals, starts: NDArray) -> State:
 def _best_factor(problem: Problem, duals: Duals, norm: float, ratio: float) -> float:
     """The t in [0, 1] with the largest D(t v); ``norm`` is |W(v)|^2."""
     loss, costs = problem.loss.dual_loss, problem.costs
-    scratch = np.empty(problem.n_classes, duals.dtype)
     lowest = np.log(max(min(ratio, 1e4), 1.0))
     best, factor = 0.0, 0.0
     for trial in np.exp(-lowest * np.linspace(0.0, 1.0, TRIALS if lowest > 0 else 1)):
-        conjugates = _sum_conjugates(
-            loss.spec, readable(duals), costs.y, costs.cost, trial, scratch
-        )
+        conjugates = problem.storage.sum_conjugates(loss, duals, costs, float(trial))
         dual = -0.5 * norm * trial**2 - conjugates
         if dual > best:
             best, factor = dual, float(trial)

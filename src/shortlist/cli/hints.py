@@ -1,0 +1,48 @@
+"""Advice that data asks for before it is trained on."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from shortlist.datasets.containers import LabeledData
+
+# Sizes beyond this, or beyond so many times the median feature's, slow training down. Measured on
+# the digits of scikit-learn, C=1: 19 epochs with values around 0.6, 59 around 10, 119 around 100,
+# more than 300 around 1000.
+_LARGE = 100.0
+# Sizes are estimated from so many examples.
+_LOOKED_AT = 10_000
+
+
+def scale_hint(data: LabeledData) -> str | None:
+    """What to say of features of very different or very large sizes that nobody has scaled."""
+    if data.reading is not None and data.reading.scaling is not None:
+        return None
+    sizes = _sizes(data.X[:_LOOKED_AT])
+    usual = float(np.median(sizes[sizes > 0])) if sizes.any() else 0.0
+    column = int(sizes.argmax())
+    largest = float(sizes[column])
+    if largest <= _LARGE * min(1.0, usual):
+        return None
+    name = f"feature {column + 1}" if data.feature_names is None else data.feature_names[column]
+    return (
+        f"hint: values of {name} are around {largest:.3g}, those of most features around "
+        f"{usual:.3g}: --scale standard may train faster and better"
+    )
+
+
+def _sizes(X: Any) -> NDArray[np.float64]:
+    """The root mean square of each feature's values that are not zero."""
+    from scipy import sparse
+
+    if sparse.issparse(X):
+        squares = np.bincount(X.indices, X.data.astype(np.float64) ** 2, minlength=X.shape[1])
+        counts = np.bincount(X.indices, minlength=X.shape[1])
+    else:
+        squares = (np.asarray(X, dtype=np.float64) ** 2).sum(axis=0)
+        counts = np.count_nonzero(X, axis=0)
+    return np.sqrt(squares / np.maximum(counts, 1))

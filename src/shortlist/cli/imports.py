@@ -1,0 +1,57 @@
+"""Imports that take long and are not needed: a command is to start at once.
+
+scikit-learn imports pandas and scipy.stats for tables and tests that no command uses, and SciPy
+imports parts of NumPy for writing extensions. Together they take longer than all the rest.
+"""
+
+import sys
+from collections.abc import Sequence
+from importlib.abc import Loader, MetaPathFinder
+from importlib.machinery import ModuleSpec, PathFinder
+from importlib.util import LazyLoader
+from types import ModuleType
+
+#: Modules that others import and hardly ever use. They load at their first use.
+LAZY = frozenset(["asyncio", "numpy.f2py", "numpy.testing", "scipy.stats"])
+#: The module of scikit-learn that imports pandas if it can. It goes on if it cannot.
+_ASKS_FOR_PANDAS = "sklearn.utils.fixes"
+
+
+class _QuickFinder(MetaPathFinder):
+    """Finds what PathFinder finds, and loads it with less behind it."""
+
+    def find_spec(
+        self, name: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        if name not in LAZY and name != _ASKS_FOR_PANDAS:
+            return None
+        spec = PathFinder.find_spec(name, path, target)
+        if spec is not None and spec.loader is not None:
+            spec.loader = (LazyLoader if name in LAZY else _WithoutPandas)(spec.loader)
+        return spec
+
+
+class _WithoutPandas(Loader):
+    """Loads a module to which pandas looks as if it were not installed."""
+
+    def __init__(self, loader: Loader) -> None:
+        self.loader = loader
+
+    def create_module(self, spec: ModuleSpec) -> ModuleType | None:
+        return self.loader.create_module(spec)
+
+    def exec_module(self, module: ModuleType) -> None:
+        if "pandas" in sys.modules:
+            self.loader.exec_module(module)
+            return
+        sys.modules["pandas"] = None  # type: ignore[assignment]
+        try:
+            self.loader.exec_module(module)
+        finally:
+            del sys.modules["pandas"]
+
+
+def import_quickly() -> None:
+    """Leave out of later imports in this process what no command needs."""
+    if not any(isinstance(finder, _QuickFinder) for finder in sys.meta_path):
+        sys.meta_path.insert(0, _QuickFinder())

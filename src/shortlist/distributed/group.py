@@ -1,0 +1,159 @@
+"""The workers of one fit: asked together, replaced when they die, named when they are silent."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import ray
+from numpy.typing import NDArray
+from ray.exceptions import GetTimeoutError, ObjectLostError, RayActorError, RayTaskError
+
+from shortlist.distributed.shards import Shard
+from shortlist.distributed.worker import Loaded, Worker
+
+# A shard whose worker died so many times is given up: it is the shard that kills it.
+MOST_REPLACEMENTS = 3
+
+Arguments = Callable[[int], tuple]
+
+
+class SumLostError(Exception):
+    """A worker died while sums were being added up."""
+
+
+class Group:
+    """One worker for each shard. ``timeout`` is in seconds.
+
+    ``prepared`` holds the calls that make a new worker what the others are, by their method's name:
+    a worker that dies is replaced by one that gets them all again.
+    """
+
+    def __init__(self, shards: list[Shard], cpus: float, timeout: float) -> None:
+        self.shards = shards
+        self.timeout = timeout
+        self.prepared: dict[str, Arguments] = {}
+        self.replaced: set[int] = set()
+        self.deaths = [0] * len(shards)
+        self.loaded: list[Loaded] = []
+        self._actor = ray.remote(num_cpus=cpus, max_restarts=0)(Worker)
+        self._workers = [self._actor.remote() for _ in shards]
+
+    def __len__(self) -> int:
+        return len(self.shards)
+
+    def close(self) -> None:
+        for worker in self._workers:
+            ray.kill(worker)
+
+    def load(self, memory_limit: int | None) -> list[Loaded]:
+        """Let every worker read its shard."""
+        self.loaded = self.prepare("load", lambda number: (self.shards[number], memory_limit))
+        return self.loaded
+
+    def prepare(self, method: str, arguments: Arguments) -> list[Any]:
+        """Ask all, and every later replacement too."""
+        self.prepared.pop(method, None)
+        found = self.ask(method, arguments)
+        self.prepared[method] = arguments
+        return found
+
+    def ask(self, method: str, arguments: Arguments) -> list[Any]:
+        """The answers of all workers to one call, in their order."""
+        calls = [self._call(number, method, arguments) for number in range(len(self))]
+        return [self._answer(number, call, method, arguments) for number, call in enumerate(calls)]
+
+    def ask_one(self, number: int, method: str, *arguments: Any) -> Any:
+        def same(_: int) -> tuple:
+            return arguments
+
+        return self._answer(number, self._call(number, method, same), method, same)
+
+    def ask_sum(self, method: str, arguments: Arguments) -> tuple[list[Any], NDArray]:
+        """Calls that answer with a report and an array: the reports, and the sum of the arrays.
+
+        The arrays stay in the object store. Workers add them up in pairs, then those sums, and so
+        on. Raises SumLostError if a worker dies meanwhile.
+        """
+        calls = [self._call(number, method, arguments, 2) for number in range(len(self))]
+        reports = []
+        for number, (report, _) in enumerate(calls):
+            try:
+                reports.append(self._wait(number, report))
+            except RayActorError:
+                self._replace(number)
+                raise SumLostError from None
+        arrays = [(number, array) for number, (_, array) in enumerate(calls)]
+        while len(arrays) > 1:
+            paired = [
+                (number, self._workers[number].add.remote(array, other))
+                for (number, array), (_, other) in zip(arrays[::2], arrays[1::2], strict=False)
+            ]
+            arrays = paired + arrays[2 * len(paired) :]
+        try:
+            return reports, self._wait(*arrays[0])
+        except (RayActorError, ObjectLostError):
+            raise SumLostError from None
+
+    # --- one call --------------------------------------------------------------------------------
+
+    def _call(self, number: int, method: str, arguments: Arguments, returns: int = 1) -> Any:
+        handle = getattr(self._workers[number], method)
+        return handle.options(num_returns=returns).remote(*arguments(number))
+
+    def _answer(self, number: int, call: Any, method: str, arguments: Arguments) -> Any:
+        """The answer to a call; asked of a replacement if the worker dies."""
+        while True:
+            try:
+                return self._wait(number, call)
+            except RayActorError:
+                self._replace(number)
+                call = self._call(number, method, arguments)
+
+    def _wait(self, number: int, call: Any) -> Any:
+        began = time.monotonic()
+        while True:
+            try:
+                return ray.get(call, timeout=self.timeout)
+            except GetTimeoutError:
+                warnings.warn(
+                    f"{self._named(number)} has not answered for "
+                    f"{time.monotonic() - began:.0f} seconds",
+                    RuntimeWarning,
+                    stacklevel=2,
+                )
+            except RayTaskError as error:
+                raise _cause(error) from None
+
+    def _replace(self, number: int) -> None:
+        """Start a worker in the place of one that died, and make it what the others are."""
+        self.deaths[number] += 1
+        if self.deaths[number] > MOST_REPLACEMENTS:
+            raise RuntimeError(
+                f"{self._named(number)} died {self.deaths[number]} times; its machine may lack "
+                "memory for the shard"
+            )
+        warnings.warn(f"{self._named(number)} died and is replaced", RuntimeWarning, stacklevel=2)
+        self.replaced.add(number)
+        self._workers[number] = self._actor.remote()
+        for method, arguments in list(self.prepared.items()):
+            try:
+                self._wait(number, self._call(number, method, arguments))
+            except RayActorError:
+                self._replace(number)
+                return
+
+    def _named(self, number: int) -> str:
+        place = ""
+        if self.loaded:
+            loaded = self.loaded[number]
+            place = f" on node {loaded.node}, process {loaded.process}"
+        return f"worker {number}{place} ({self.shards[number].name})"
+
+
+def _cause(error: RayTaskError) -> BaseException:
+    """What a worker raised, without the worker's traceback, which nobody asked for."""
+    cause = error.cause
+    return cause if isinstance(cause, BaseException) else error

@@ -1,0 +1,267 @@
+"""Examples that the workers of a cluster hold, as a storage: strategies see no difference."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import ray
+from numpy.typing import NDArray
+
+from shortlist.distributed.group import Group, SumLostError
+from shortlist.errors import DataError
+from shortlist.losses.base import Loss
+from shortlist.solvers.storage.base import (
+    Costs,
+    OutdatedWeightsError,
+    State,
+    Sums,
+    squared_norm,
+)
+from shortlist.solvers.storage.explicit import ExplicitWeights
+from shortlist.solvers.threads import Crew
+
+# The next round's sigma exceeds by so much what the last one would have needed.
+CAUTION = 1.1
+# Examples that a worker visits between two messages. Fewer: changes of W are known sooner, and
+# training takes fewer epochs (softmax at C = 1, 4 workers: 28 with one round an epoch, 12 with 4, 7
+# with 16). More: the message, which costs as much as some hundred visits, weighs less.
+ROWS_PER_ROUND = 1024
+
+
+class RemoteRows:
+    """X for ``fit``: the rows of all shards, one shard after the other."""
+
+    def __init__(self, group: Group, memory_limit: int | None) -> None:
+        self.group = group
+        loaded = group.load(memory_limit)
+        _check_shards(group)
+        self.bounds = np.cumsum([0, *(shard.shape[0] for shard in loaded)])
+        self.shape: tuple[int, int] = (int(self.bounds[-1]), loaded[0].shape[1])
+        self.dtype = np.result_type(*(shard.dtype for shard in loaded), np.float32)
+        entries = sum(shard.width * shard.shape[0] for shard in loaded)
+        self.width = entries / self.shape[0]
+
+    def open_storage(
+        self, bias: float, n_classes: int, loss: Loss, normalize: str | None
+    ) -> RemoteStorage:
+        group, dtype = self.group, self.dtype
+        opened = group.prepare("open", lambda _: (bias, dtype, n_classes, loss, normalize))
+        return RemoteStorage(self, opened)
+
+    def labels(self) -> NDArray | None:
+        """The labels that the shards brought along."""
+        found = [shard.labels for shard in self.group.loaded if shard.labels is not None]
+        if not found:
+            return None
+        _check_labels(self.group, found)
+        return np.concatenate(found)
+
+    def weights(self) -> NDArray | None:
+        """The weights that the shards brought along, if all did."""
+        found = [shard.weight for shard in self.group.loaded if shard.weight is not None]
+        return np.concatenate(found) if len(found) == len(self.group) else None
+
+
+def _check_shards(group: Group) -> None:
+    first = group.loaded[0]
+    for shard, loaded in zip(group.shards, group.loaded, strict=True):
+        if loaded.shape[1] != first.shape[1]:
+            there = f"{group.shards[0].name} has {first.shape[1]}"
+            raise DataError(f"has {loaded.shape[1]} features where {there}", path=shard.name)
+
+
+def _check_labels(group: Group, labels: list[NDArray]) -> None:
+    """Raise an error for a shard whose labels all others lack: it is of other data."""
+    kinds = {y.dtype.kind for y in labels}
+    sets = [set(y.tolist()) for y in labels]
+    for number, own in enumerate(sets):
+        others = set().union(*(other for place, other in enumerate(sets) if place != number))
+        if len(sets) > 1 and not own & others:
+            shown = ", ".join(repr(label) for label in sorted(own, key=str)[:3])
+            hint = "" if len(kinds) > 1 else "; if files are sorted by class, shuffle the examples"
+            raise DataError(
+                f"its labels ({shown}) are on no other shard{hint}", path=group.shards[number].name
+            )
+
+
+class RemoteDuals:
+    """The duals that the workers keep. ``outdated`` tells that some of them were lost."""
+
+    nbytes = math.inf  # never copied
+
+    def __init__(self, group: Group, shape: tuple[int, int], dtype: np.dtype) -> None:
+        self.group, self.shape, self.dtype = group, shape, dtype
+
+    @property
+    def outdated(self) -> bool:
+        return bool(self.group.replaced)
+
+    def __imul__(self, factor: float) -> RemoteDuals:
+        self.group.ask("scale_duals", lambda _: (float(factor),))
+        return self
+
+
+class RemoteStorage(ExplicitWeights):
+    """Sums are added up in a tree of workers; an epoch is a CoCoA+ round.
+
+    ``sigma`` is how much longer each worker takes its own steps to be for W, since the others'
+    changes are added. As many as there are workers is always safe. A round's dual objective is sure
+    to grow if sigma is at least |sum of changes|^2 / sum of |change|^2, which is known after the
+    round. Changes agree less and less as training goes on, so the next round takes what the last
+    one would have needed, and a little more.
+    """
+
+    support_price: float = np.inf
+
+    def __init__(self, rows: RemoteRows, opened: list[tuple[NDArray, bool]]) -> None:
+        self.group = rows.group
+        self.bounds = rows.bounds
+        self.n, self.d = rows.shape
+        self.dtype, self.width = rows.dtype, rows.width
+        self.kappa = np.concatenate([kappa for kappa, _ in opened])
+        self.keeps_duals = all(keeps for _, keeps in opened)
+        self.sigma = max(1.0, math.sqrt(len(self.group)))
+        self._costs_there: Costs | None = None
+        self.rounds = 0
+        self.bytes_sent = 0
+
+    # --- visits ----------------------------------------------------------------------------------
+
+    def epoch(
+        self, loss: Loss, order: NDArray, state: State, costs: Costs, every: int, crew: Crew
+    ) -> Iterator[float]:
+        """Rounds in which every worker visits a part of its examples, each of them once in all.
+
+        The order only seeds the workers' own: they know their examples.
+        """
+        self._send(costs)
+        largest = int(np.diff(self.bounds).max())
+        n_rounds = max(1, round(largest / ROWS_PER_ROUND))
+        for number in range(n_rounds):
+            if self.group.replaced:
+                self._mend(loss, state, costs)
+            part = (int(order[0]), number, n_rounds)
+            try:
+                yield self._round(loss, state, part, every)
+            except SumLostError:  # some changed their duals, and W does not know
+                self._mend(loss, state, costs)
+
+    def _round(self, loss: Loss, state: State, part: tuple[int, int, int], every: int) -> float:
+        weights, sigma = ray.put(state.weights), self.sigma
+        visited, change = self._sum("epoch", lambda _: (loss, weights, sigma, part, every))
+        state.weights = state.weights + change
+        squares = sum(report.change for report in visited)
+        size = squared_norm(change)
+        adding = (2.0 + math.log2(len(self.group))) * (squared_norm(state.weights) + squares)
+        state.rounding += sum(report.rounding for report in visited) + adding
+        self.rounds += 1
+        if squares > 0:
+            needed = CAUTION * size / squares
+            self.sigma = float(np.clip(needed, 1.0, len(self.group)))
+        return sum(report.gap for report in visited)
+
+    def _mend(self, loss: Loss, state: State, costs: Costs) -> None:
+        """Give the examples of replaced workers duals again, and W what belongs to all duals."""
+        group = self.group
+        if loss.smooth:
+            # The gradients at W are close to what was lost.
+            weights = ray.put(state.weights)
+            for number in sorted(group.replaced):
+                group.ask_one(number, "fill_duals", loss, weights)
+        state.weights = np.ascontiguousarray(self.rebuild(state.duals, costs.cost), self.dtype)
+        state.rounding = 4.0 * squared_norm(state.weights)
+
+    def support_epoch(
+        self, loss: Loss, order: NDArray, by_class: NDArray, state: State, costs: Costs
+    ) -> tuple[float, int, int]:
+        raise NotImplementedError("workers make the visits on the support in their rounds")
+
+    # --- sums over examples ----------------------------------------------------------------------
+
+    def certify(
+        self, loss: Loss, weights: NDArray, duals: Any, costs: Costs, crew: Crew, double: bool
+    ) -> Sums:
+        self._send(costs)
+        there = ray.put(weights)
+        found = self.group.ask("certify", lambda _: (loss, there, double))
+        if self.group.replaced:
+            raise OutdatedWeightsError
+        return Sums(*np.sum(found, axis=0))
+
+    def rebuild(self, duals: Any, cost: NDArray) -> NDArray:
+        while True:
+            self.group.replaced.clear()
+            try:
+                return self._sum("rebuild", lambda _: ())[1]
+            except SumLostError:
+                continue
+
+    def loss_gradient(
+        self, loss: Loss, weights: NDArray, costs: Costs, crew: Crew, double: bool
+    ) -> tuple[float, NDArray]:
+        self._send(costs)
+        there = ray.put(weights)
+        losses, gradient = self._sum_again("loss_gradient", lambda _: (loss, there, double))
+        return sum(losses), np.array(gradient)
+
+    def class_sums(self, costs: Costs, m: int) -> NDArray:
+        self._send(costs)
+        return self._sum_again("class_sums", lambda _: (m,))[1]
+
+    def sample(self, step: int, first: int = 0) -> NDArray:
+        firsts = (first - self.bounds) % step
+        return np.concatenate(self.group.ask("sample", lambda number: (step, int(firsts[number]))))
+
+    # --- duals -----------------------------------------------------------------------------------
+
+    def zero_duals(self, m: int, sparse: bool) -> Any:
+        self.group.prepare("set_zero_duals", lambda _: (m, sparse))
+        self.group.replaced.clear()
+        return RemoteDuals(self.group, (self.n, m), self.dtype)
+
+    def fill_duals(
+        self, loss: Loss, weights: NDArray, costs: Costs, duals: Any, crew: Crew
+    ) -> None:
+        self._send(costs)
+        there = ray.put(weights)
+        self.group.ask("fill_duals", lambda _: (loss, there))
+
+    def spread_duals(self, by_class: NDArray, costs: Costs, duals: Any) -> None:
+        self._send(costs)
+        there = ray.put(by_class.astype(self.dtype))
+        self.group.ask("spread_duals", lambda _: (there,))
+
+    def sum_conjugates(self, loss: Loss, duals: Any, costs: Costs, factor: float) -> float:
+        self._send(costs)
+        return sum(self.group.ask("sum_conjugates", lambda _: (loss, factor)))
+
+    # --- messages --------------------------------------------------------------------------------
+
+    def _send(self, costs: Costs) -> None:
+        """Tell the workers labels and costs, unless they know them."""
+        if costs is self._costs_there:
+            return
+        begin = self.bounds
+
+        def own(number: int) -> tuple:
+            part = slice(begin[number], begin[number + 1])
+            return costs.y[part], costs.cost[part]
+
+        self.group.prepare("set_costs", own)
+        self._costs_there = costs
+
+    def _sum(self, method: str, arguments: Any) -> tuple[list[Any], NDArray]:
+        reports, total = self.group.ask_sum(method, arguments)
+        self.bytes_sent += 2 * len(self.group) * total.nbytes
+        return reports, total
+
+    def _sum_again(self, method: str, arguments: Any) -> tuple[list[Any], NDArray]:
+        """A sum that needs no duals: simply asked for again when a worker was lost."""
+        while True:
+            try:
+                return self._sum(method, arguments)
+            except SumLostError:
+                continue

@@ -1,0 +1,170 @@
+"""What one worker of a cluster does: it holds a shard and its duals, and computes sums over it.
+
+A worker has an ordinary storage for its shard and calls its ordinary methods. The CoCoA+ round is
+an ordinary epoch too. There a worker visits its examples with kappa replaced by sigma kappa, and
+lets its own view of W change sigma times as much as W itself. With costs sigma C_i in place of C_i
+the visits do both: a step is eta = (sigma C_i) kappa, and W changes by x_i (sigma C_i) (old v_i -
+new v_i). What is sent is that change divided by sigma.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from shortlist.distributed.shards import Shard
+    from shortlist.losses.base import Loss
+    from shortlist.solvers.storage import Costs, State, Storage
+    from shortlist.solvers.threads import Crew
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """What the driver is told of a shard."""
+
+    shape: tuple[int, int]
+    dtype: np.dtype
+    labels: NDArray | None
+    weight: NDArray | None
+    width: float
+    node: str
+    process: int
+
+
+class Visited(NamedTuple):
+    """What a round did on one shard, besides the change of W."""
+
+    gap: float
+    rounding: float
+    change: float
+
+
+class Worker:
+    """The examples of one shard. Made into a Ray actor by ``group``."""
+
+    storage: Storage
+    state: State
+    costs: Costs
+
+    def load(self, shard: Shard, memory_limit: int | None) -> Loaded:
+        """Read the shard."""
+        from ray.util import get_node_ip_address
+        from scipy import sparse
+
+        found = shard.load(on_disk=memory_limit is not None)
+        self.x, self.limit = found.X, memory_limit
+        n, d = self.x.shape
+        entries = getattr(self.x, "mean_nonzeros", None)
+        if entries is None:
+            entries = self.x.nnz / n if sparse.issparse(self.x) else d
+        return Loaded(
+            (n, d),
+            np.dtype(self.x.dtype),
+            found.y,
+            found.weight,
+            float(entries) + 1.0,
+            get_node_ip_address(),
+            os.getpid(),
+        )
+
+    def open(
+        self, bias: float, dtype: np.dtype, m: int, loss: Loss, normalize: str | None
+    ) -> tuple[NDArray, bool]:
+        """Make the storage; returns |x_i|^2 and whether duals are kept."""
+        from shortlist.estimators.elsewhere import normalized_rows, open_limited, store_examples
+
+        x, storage = normalized_rows(self.x, normalize), None
+        if self.limit is not None:
+            storage, _ = open_limited(x, m, loss, bias, self.limit)
+        if storage is None:
+            storage = store_examples(x[:].astype(dtype, copy=False), bias)
+        self.storage = storage
+        return storage.kappa, storage.keeps_duals
+
+    def set_costs(self, y: NDArray, cost: NDArray) -> None:
+        from shortlist.solvers.storage import Costs
+
+        self.costs = Costs(np.array(y), np.array(cost))
+
+    def set_zero_duals(self, m: int, sparse: bool) -> None:
+        from shortlist.solvers.storage import State
+
+        starts = np.zeros((self.storage.n, 2))
+        weights = self.storage.zero_weights(m)
+        self.state = State(weights, self.storage.zero_duals(m, sparse), starts)
+
+    def epoch(
+        self, loss: Loss, weights: NDArray, sigma: float, part: tuple[int, int, int], every: int
+    ) -> tuple[Visited, NDArray]:
+        """Visit part of the examples; returns a report and the change of W.
+
+        ``part`` is a seed, the number of the round and how many there are in the epoch.
+        """
+        from shortlist.solvers.storage import Costs
+        from shortlist.solvers.storage.base import active_examples, squared_norm
+        from shortlist.solvers.storage.support import polish_support
+
+        seed, number, n_rounds = part
+        random = np.random.default_rng(seed)
+        order = np.array_split(random.permutation(active_examples(self.costs)), n_rounds)[number]
+        state, bold = self.state, Costs(self.costs.y, sigma * self.costs.cost)
+        state.weights, state.rounding = np.array(weights), 0.0
+        gap = 0.0
+        if order.size:
+            with self._crew(weights.shape[1]) as crew:
+                gap = sum(self.storage.epoch(loss, order, state, bold, every, crew))
+            on_support = loss.sparse_duals and np.isfinite(self.storage.support_price)
+            if on_support and number == n_rounds - 1:
+                polish_support(self.storage, loss, state, bold, random)
+        change = (state.weights - weights) / weights.dtype.type(sigma)
+        report = Visited(gap / sigma, state.rounding / sigma**2, squared_norm(change))
+        return report, change
+
+    def certify(self, loss: Loss, weights: NDArray, double: bool) -> NDArray:
+        with self._crew(weights.shape[1]) as crew:
+            duals = self.state.duals
+            return np.array(self.storage.certify(loss, weights, duals, self.costs, crew, double))
+
+    def loss_gradient(self, loss: Loss, weights: NDArray, double: bool) -> tuple[float, NDArray]:
+        with self._crew(weights.shape[1]) as crew:
+            return self.storage.loss_gradient(loss, weights, self.costs, crew, double)
+
+    def fill_duals(self, loss: Loss, weights: NDArray) -> None:
+        with self._crew(weights.shape[1]) as crew:
+            self.storage.fill_duals(loss, weights, self.costs, self.state.duals, crew)
+
+    def rebuild(self) -> tuple[None, NDArray]:
+        return None, self.storage.rebuild(self.state.duals, self.costs.cost)
+
+    def class_sums(self, m: int) -> tuple[None, NDArray]:
+        return None, self.storage.class_sums(self.costs, m)
+
+    def spread_duals(self, by_class: NDArray) -> None:
+        self.storage.spread_duals(by_class, self.costs, self.state.duals)
+
+    def scale_duals(self, factor: float) -> None:
+        self.state.duals *= self.state.duals.dtype.type(factor)
+
+    def sum_conjugates(self, loss: Loss, factor: float) -> float:
+        return self.storage.sum_conjugates(loss, self.state.duals, self.costs, factor)
+
+    def sample(self, step: int, first: int) -> NDArray:
+        return self.storage.sample(step, first)
+
+    def add(self, one: NDArray, other: NDArray) -> NDArray:
+        """A node of the tree that sums are added up in."""
+        return one + other
+
+    @contextmanager
+    def _crew(self, m: int) -> Iterator[Crew]:
+        from shortlist.solvers.threads import crew_for, one_blas_thread
+
+        with crew_for(self.storage.shared_work(m)) as crew, one_blas_thread():
+            yield crew

@@ -1,0 +1,115 @@
+"""What a model of a search is worth on held-out examples, and what its exact optimum could be."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from inspect import signature
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.metrics import check_scoring
+
+from shortlist.estimators.cv_folds import Part
+from shortlist.estimators.linear import TopKClassifier
+from shortlist.metrics import topk_accuracy_curve
+from shortlist.metrics._inputs import columns_of_labels
+
+Scorer = Callable[..., float]
+
+
+@dataclass(frozen=True)
+class Measured:
+    """One model on one held-out part.
+
+    ``accuracies`` are top-k accuracies, one for each of the ks. ``certified`` is the share of the
+    shortlists that are provably those of the exact optimum; its accuracies lie between ``lowest``
+    and ``highest``. ``score`` is the value of the user's scorer, if there is one.
+    """
+
+    accuracies: NDArray
+    certified: NDArray
+    lowest: NDArray
+    highest: NDArray
+    score: float | None
+
+    @property
+    def criteria(self) -> NDArray:
+        """What C is chosen by: the score alone, or the accuracies, each for its own k."""
+        return self.accuracies if self.score is None else np.array([self.score])
+
+
+@dataclass(frozen=True)
+class Measure:
+    """Measures models at all ``ks`` from one matrix of scores, and by ``scorer``."""
+
+    ks: tuple[int, ...]
+    scorer: Scorer | None = None
+
+    def __call__(self, model: TopKClassifier, part: Part) -> Measured:
+        """Ties count by chance, so that a model that scores all labels alike gains nothing by it.
+
+        A label that the model has not seen is an error for every k.
+        """
+        scores = model._scores(part.X)
+        most = scores.shape[1]
+        lengths = np.minimum(self.ks, most)
+        curve = topk_accuracy_curve(
+            part.y,
+            scores,
+            int(lengths.max()),
+            "expected",
+            labels=model.classes_,
+            sample_weight=part.counts,
+        )
+        bounds = _bounds(model, part, scores, lengths)
+        return Measured(curve[lengths - 1], *bounds, score=self._score(model, part))
+
+    def _score(self, model: TopKClassifier, part: Part) -> float | None:
+        if self.scorer is None:
+            return None
+        weights = {}
+        if part.weight is not None and "sample_weight" in signature(self.scorer).parameters:
+            weights["sample_weight"] = part.weight
+        score = float(self.scorer(model, part.X, part.y, **weights))
+        if not np.isfinite(score):
+            raise ValueError(f"scoring gives {score} at C={model.C:g}; it must be a finite number")
+        return score
+
+
+def scorer_of(scoring: Any, estimator: Any) -> Scorer | None:
+    """What ``scoring`` means, as in scikit-learn: a name or a callable; None for top-k accuracy."""
+    if scoring is None:
+        return None
+    if not (isinstance(scoring, str) or callable(scoring)):
+        raise TypeError(
+            f"scoring must be the name of a scorer, a callable scorer(model, X, y) or None; "
+            f"got {scoring!r}"
+        )
+    scorer: Scorer = check_scoring(estimator, scoring=scoring)
+    return scorer
+
+
+def _bounds(
+    model: TopKClassifier, part: Part, scores: NDArray, lengths: NDArray
+) -> tuple[NDArray, NDArray, NDArray]:
+    """Shares of certified shortlists, of certain hits, and of all but certain errors."""
+    n, most = scores.shape
+    reach = model._reach(part.X, scores)
+    counts = np.ones(n) if part.counts is None else part.counts
+    certified, hits = np.zeros(len(lengths)), np.zeros(len(lengths))
+    if (reach < np.ptp(scores, axis=1)).any():
+        columns = columns_of_labels(part.y, model.classes_, n, most)
+        known = columns >= 0
+        own = np.where(known, scores[np.arange(n), columns], -np.inf)
+        kept = min(int(lengths.max()) + 1, most)
+        best = -np.sort(-np.partition(scores, most - kept, axis=1)[:, most - kept :], axis=1)
+        for i, k in enumerate(lengths):
+            if k == most:
+                certain = np.ones(n, bool)
+            else:
+                certain = best[:, k - 1].astype(np.float64) - best[:, k] > reach
+            certified[i] = counts[certain].sum()
+            hits[i] = counts[certain & (own >= best[:, k - 1])].sum()
+    total = counts.sum()
+    lowest = hits / total
+    return certified / total, lowest, lowest + 1 - certified / total

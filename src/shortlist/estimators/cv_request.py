@@ -1,0 +1,192 @@
+"""What the user asks of a search, with the data, checked before the first fit."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils import check_consistent_length
+from sklearn.utils.validation import _check_sample_weight, column_or_1d
+
+from shortlist.estimators.cv_folds import (
+    Fold,
+    Part,
+    check_folds,
+    few_shot_folds,
+    folds_of,
+    joined,
+)
+from shortlist.estimators.cv_grid import Grid, grid_of
+from shortlist.estimators.cv_measure import Measure, scorer_of
+from shortlist.estimators.cv_options import (
+    RefitOn,
+    check_counts,
+    families_of,
+    refit_on_what,
+    usable_ks,
+)
+from shortlist.estimators.cv_paths import (
+    Path,
+    duals_fit,
+    finished_part,
+    in_folder,
+    run_paths,
+)
+from shortlist.estimators.linear import TopKClassifier
+from shortlist.estimators.multilabel import is_indicator
+from shortlist.estimators.normalization import normalized
+from shortlist.estimators.training import (
+    check_input,
+    class_factors,
+    encode_labels,
+    loss_of,
+    seed_of,
+)
+from shortlist.metrics._inputs import NO_COLUMN, columns_of_labels
+
+
+@dataclass(frozen=True)
+class Request:
+    """Everything a search needs to know.
+
+    The examples are checked and normalised, so that ``families`` are classifiers that do not
+    normalise.
+    """
+
+    families: list[TopKClassifier]
+    grids: list[Grid]
+    measure: Measure
+    data: Part
+    folds: list[Fold]
+    refit_on: RefitOn
+    n_classes: int
+    n_jobs: int | None
+    verbose: int
+
+    def fit_paths(self) -> tuple[list[Path], bool]:
+        """Rounds of fits, all families and folds together, until no grid asks for more.
+
+        Returns the paths, and whether Ctrl-C ended them: then these are what was finished.
+        """
+        many_rounds = any(grid.limit or grid.patience or grid.refine for grid in self.grids)
+        keep_warm = many_rounds and duals_fit(self.folds, len(self.families), self.n_classes)
+        keep_models = self.refit_on == "nothing"
+        paths = [
+            Path(
+                number,
+                in_folder(family, f"family {number}, fold {fold.number}"),
+                fold,
+                self.measure,
+                keep_models,
+                keep_warm,
+                self.verbose,
+            )
+            for number, family in enumerate(self.families)
+            for fold in self.folds
+        ]
+        while any(pending := [grid.pending() for grid in self.grids]):
+            try:
+                run_paths(paths, dict(enumerate(pending)), self.n_classes, self.n_jobs)
+            except KeyboardInterrupt:
+                # The rounds before are whole; of the first one some folds may be.
+                asked = [list(grid.scores) or pending[i] for i, grid in enumerate(self.grids)]
+                finished = finished_part(paths, dict(enumerate(asked)))
+                if not finished:
+                    raise
+                return finished, True
+            for number, grid in enumerate(self.grids):
+                own = [path for path in paths if path.family == number]
+                for C in own[0].outcomes:
+                    criteria = [path.outcomes[C].measured.criteria for path in own]
+                    grid.scores[C] = np.array(criteria)
+        return paths, False
+
+    def final_part(self) -> Part:
+        """What the chosen models are trained on."""
+        if self.refit_on == "first":
+            return self.folds[0].training_part()
+        held_out = self.folds[0].held_out
+        return joined(self.data, held_out) if isinstance(held_out, Part) else self.data
+
+
+def request_of(
+    search: Any, X: Any, y: Any, sample_weight: Any, X_val: Any, y_val: Any, groups: Any
+) -> Request:
+    """Check parameters and data of a ``TopKClassifierCV``."""
+    if is_indicator(y):
+        raise ValueError(
+            "TopKClassifierCV takes one label per example. For an indicator of several, search "
+            "over TopKClassifier with scikit-learn's GridSearchCV, or use its fit_path."
+        )
+    Cs = grid_of(search.Cs)
+    check_counts(search)
+    families = families_of(search)
+    given = X_val is not None or y_val is not None
+    refit_on = refit_on_what(search.refit, given, search.shots is not None)
+    scorer = scorer_of(search.scoring, search)
+    data, classes = _training_data(search, X, y, sample_weight)
+    for family in families:
+        loss_of(family).check_classes(len(classes))
+    ks = usable_ks(search.ks, len(classes))
+    validation = _validation_data(search, X_val, y_val, data, classes) if given else None
+    seed = seed_of(search.random_state)
+    if search.shots is not None:
+        folds = few_shot_folds(data, search.shots, search.repeats, seed, validation)
+    elif validation is not None:
+        folds = [Fold(0, data, None, validation)]
+    else:
+        folds = folds_of(search.cv, data, groups)
+    if refit_on == "nothing" and len(folds) != 1:
+        raise ValueError(
+            f"refit='train' needs a single split into training and validation; cv makes "
+            f"{len(folds)}. Use refit='all', or give X_val and y_val."
+        )
+    check_folds(folds, families, classes)
+    for family in families:
+        family.set_params(random_state=seed, normalize=None)
+    limits = (search.max_extensions, search.patience, search.refine)
+    return Request(
+        families,
+        [Grid(Cs, *limits) for _ in families],
+        Measure(ks, scorer),
+        data,
+        folds,
+        refit_on,
+        len(classes),
+        search.n_jobs,
+        search.verbose,
+    )
+
+
+def _training_data(search: Any, X: Any, y: Any, sample_weight: Any) -> tuple[Part, NDArray]:
+    X, y = check_input(search, X, y=y, ensure_min_samples=2)
+    if sample_weight is not None:
+        sample_weight = _check_sample_weight(
+            sample_weight, X, dtype=np.float64, ensure_non_negative=True
+        )
+    classes, codes = encode_labels(y)
+    counts = sample_weight
+    if search.class_weight is not None:
+        weights = np.ones(len(y)) if sample_weight is None else sample_weight
+        factors = class_factors(y, classes, weights, search.class_weight)
+        counts = np.multiply(weights, factors[codes], where=weights > 0, out=np.zeros(len(y)))
+    return Part(normalized(X, search.normalize), y, sample_weight, counts), classes
+
+
+def _validation_data(search: Any, X_val: Any, y_val: Any, data: Part, classes: NDArray) -> Part:
+    if X_val is None or y_val is None:
+        missing = "X_val" if X_val is None else "y_val"
+        raise ValueError(f"X_val and y_val go together; {missing} is missing")
+    X_val = check_input(search, X_val, reset=False)
+    y_val = column_or_1d(y_val)
+    check_consistent_length(X_val, y_val)
+    # Labels that cannot be compared are refused here, not after the first fits.
+    columns = columns_of_labels(y_val, classes, len(y_val), len(classes), name="y_val")
+    counts = None
+    if search.class_weight is not None:
+        weights = np.ones(len(data.y)) if data.weight is None else data.weight
+        factors = class_factors(data.y, classes, weights, search.class_weight)
+        # A label that training has not seen, or has no weight there, counts one.
+        known = (columns != NO_COLUMN) & np.isfinite(factors[columns])
+        counts = np.where(known, factors[columns], 1.0)
+    return Part(normalized(X_val, search.normalize), y_val, None, counts)

@@ -1,0 +1,79 @@
+"""Under a limit on memory: which rows are in memory at a time, and where duals are kept.
+
+The limit is for the resident set of the process, with everything it held before training. Of what
+it leaves, training takes the weights and working space first. Then, in this order:
+
+- rows and duals in memory, as without a limit;
+- rows in pieces from disk, duals in memory: SDCA reads the rows once an epoch;
+- rows in pieces and no duals, where the loss is smooth: a descent needs none and has a certificate;
+- rows in pieces and duals in a mapped temporary file, where it is not.
+"""
+
+from typing import NamedTuple
+
+from shortlist.losses.base import Loss
+from shortlist.solvers.memory import FIXED, dual_bytes, gib
+from shortlist.solvers.storage.pieces import DualsPlace
+
+# The part of the limit that is planned with. Allocators and libraries take the rest.
+PLANNED_SHARE = 0.9
+# Bytes of a piece: larger ones read no faster, smaller ones make more of the order sequential.
+LARGEST_PIECE = 1 << 28
+SMALLEST_PIECE = 1 << 22
+# Pieces in memory at a time: the one worked on, the one being read, and what becomes of halves.
+PIECES_AT_A_TIME = 3
+# Copies of the weights that a descent holds: pairs of steps and gradients, recent iterates.
+COPIES_OF_WEIGHTS = 56
+
+
+class Placing(NamedTuple):
+    """``piece_bytes`` is None where all rows are in memory."""
+
+    piece_bytes: int | None
+    duals: DualsPlace
+    most_dual_bytes: int | None
+
+
+def place(
+    shape: tuple[int, int, int],
+    itemsize: int,
+    data_bytes: int,
+    loss: Loss,
+    limit: int,
+    resident: int,
+) -> Placing:
+    """Choose for (n, d, m) and rows of ``data_bytes`` together, 0 if they are in memory already.
+
+    ``resident`` is what the process holds now. Raises MemoryError if the limit is too small.
+    """
+    n, d, m = shape
+    weights = (COPIES_OF_WEIGHTS * itemsize + 8) * (d + 1) * m
+    working = weights + 24 * n + FIXED
+    room = int(PLANNED_SHARE * limit) - resident - working
+    duals = dual_bytes(n, m, itemsize, loss.sparse_duals)
+    if data_bytes + duals <= room:
+        return Placing(None, "memory", room - data_bytes)
+    least = PIECES_AT_A_TIME * SMALLEST_PIECE
+    if room < least:
+        needed = (resident + working + least) / PLANNED_SHARE
+        raise MemoryError(
+            f"memory_limit is {gib(limit)}, and training {n} examples, {d} features and {m} "
+            f"classes takes at least {gib(needed)}, of which {gib(resident)} is taken already"
+        )
+    piece = min(LARGEST_PIECE, room // (2 * PIECES_AT_A_TIME))
+    left = room - PIECES_AT_A_TIME * piece
+    if duals <= left:
+        return Placing(piece, "memory", left)
+    return Placing(piece, "none" if loss.dual_loss.smooth else "mapped", None)
+
+
+def describe(placing: Placing, n_pieces: int) -> str:
+    """The choice in one line."""
+    if placing.piece_bytes is None:
+        return "rows and duals in memory"
+    rows = f"rows in {n_pieces} pieces"
+    return {
+        "memory": f"{rows}, duals in memory",
+        "mapped": f"{rows}, duals in a mapped file",
+        "none": f"{rows}, no duals: a descent",
+    }[placing.duals]

@@ -1,0 +1,29 @@
+"""Weights W (d + 1, m) that scores are made from: what all storages with features share."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shortlist.solvers.storage.base import squared_norm
+
+
+class ExplicitWeights:
+    """The part of a storage that looks at W alone."""
+
+    explicit: bool = True
+    n: int
+    d: int
+    dtype: np.dtype
+    width: float
+
+    def shared_work(self, m: int) -> float:
+        return self.n * self.width * m
+
+    def zero_weights(self, m: int) -> NDArray:
+        return np.zeros((self.d + 1, m), self.dtype)
+
+    def squared_norm(self, weights: NDArray) -> float:
+        return squared_norm(weights)
+
+    def largest_column(self, weights: NDArray) -> float:
+        """The largest norm of a class's weights."""
+        return float(np.sqrt(np.einsum("cj,cj->j", weights, weights, dtype=np.float64).max()))

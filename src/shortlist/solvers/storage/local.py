@@ -1,0 +1,34 @@
+"""Duals in the memory of this process: what all storages share whose duals are kept there."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shortlist.losses.base import Loss
+from shortlist.solvers.duals import Duals, readable, store, zero_duals
+from shortlist.solvers.kernels.gradient import sum_conjugates
+from shortlist.solvers.storage.base import Costs, chunks
+
+
+class LocalDuals:
+    """The part of a storage that looks at the duals alone, not at the examples."""
+
+    n: int
+    dtype: np.dtype
+    explicit: bool
+    keeps_duals: bool = True
+
+    def zero_duals(self, m: int, sparse: bool) -> Duals:
+        """Zeros; ``sparse`` says that most of them will stay."""
+        # The weights of inner products are as large as dense duals: there is nothing to save.
+        return zero_duals(self.n, m, self.dtype, sparse and self.explicit)
+
+    def spread_duals(self, by_class: NDArray, costs: Costs, duals: Duals) -> None:
+        """Give all examples of a class the same dual: v_i = by_class[y_i]."""
+        values = by_class.astype(self.dtype)
+        for part in chunks(self.n, values.shape[1] * self.dtype.itemsize):
+            store(duals, part, costs.y[part], values[costs.y[part]])
+
+    def sum_conjugates(self, loss: Loss, duals: Duals, costs: Costs, factor: float) -> float:
+        """sum_i C_i L*(factor v_i)."""
+        scratch = np.empty(duals.shape[1], duals.dtype)
+        return sum_conjugates(loss.spec, readable(duals), costs.y, costs.cost, factor, scratch)

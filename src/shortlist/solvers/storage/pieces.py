@@ -1,0 +1,205 @@
+"""Examples that are read in pieces, one after the other: more of them than memory holds.
+
+A piece is a range of rows that lie together. It is read whole, and worked on as if its rows were
+all there is, by the storage that suits them. One thread reads the next piece meanwhile. Sums over
+examples are sums over pieces. An epoch takes the pieces in random order and visits the rows of each
+in random order; where the loss has sparse duals it also makes the visits on the support while the
+rows are there.
+
+Duals are in memory, in a mapped file, or not kept at all: see ``solvers.memory``.
+"""
+
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, Literal, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shortlist._memory import release_pages
+from shortlist.losses.base import Loss
+from shortlist.solvers.duals import Duals, SparseDuals, mapped_duals
+from shortlist.solvers.storage.base import Costs, State, Sums
+from shortlist.solvers.storage.csr import CsrStorage
+from shortlist.solvers.storage.dense import DenseStorage
+from shortlist.solvers.storage.explicit import ExplicitWeights
+from shortlist.solvers.storage.features import FeatureStorage
+from shortlist.solvers.storage.local import LocalDuals
+from shortlist.solvers.storage.support import polish_support
+from shortlist.solvers.threads import Crew
+
+DualsPlace = Literal["memory", "mapped", "none"]
+
+
+class RowSource(Protocol):
+    """Rows that lie elsewhere; ``datasets.on_disk`` has such."""
+
+    @property
+    def shape(self) -> tuple[int, int]: ...
+    @property
+    def dtype(self) -> np.dtype: ...
+    @property
+    def is_sparse(self) -> bool: ...
+    @property
+    def mean_nonzeros(self) -> float: ...
+    def read(self, begin: int, end: int) -> Any: ...
+
+
+class PiecedStorage(ExplicitWeights, LocalDuals):
+    """Rows of ``source``, ``rows_per_piece`` of them at a time.
+
+    ``duals`` says where duals are kept, ``most_dual_bytes`` how large lists of them may grow.
+    """
+
+    # An epoch visits the support itself: one of all pieces would have to read them again.
+    support_price: float = np.inf
+
+    def __init__(
+        self,
+        source: RowSource,
+        bias: float,
+        rows_per_piece: int,
+        duals: DualsPlace = "memory",
+        most_dual_bytes: int | None = None,
+    ) -> None:
+        self.source = source
+        self.n, self.d = source.shape
+        self.dtype = source.dtype
+        self.bias = float(bias)
+        self.width = source.mean_nonzeros + 1.0
+        self.keeps_duals = duals != "none"
+        self._duals_place = duals
+        self._most_dual_bytes = most_dual_bytes
+        self.bounds = np.append(np.arange(0, self.n, max(1, rows_per_piece)), self.n)
+        kappa = np.empty(self.n)
+        for part, piece in self._pieces():
+            kappa[part] = piece.kappa
+        self.kappa = kappa
+        if np.isnan(kappa).any():
+            row = int(np.flatnonzero(np.isnan(kappa))[0])
+            raise ValueError(f"example {row} holds a value that is not a number")
+
+    @property
+    def n_pieces(self) -> int:
+        return len(self.bounds) - 1
+
+    # --- reading ---------------------------------------------------------------------------------
+
+    def _read(self, number: int) -> tuple[slice, FeatureStorage]:
+        part = slice(int(self.bounds[number]), int(self.bounds[number + 1]))
+        rows = self.source.read(part.start, part.stop)
+        # Not known yet while the storage is being made.
+        kappa = self.kappa[part] if hasattr(self, "kappa") else None
+        if self.source.is_sparse:
+            return part, CsrStorage(rows, self.bias, kappa=kappa)
+        rows.flags.writeable = False  # as all input is: kernels compile once
+        return part, DenseStorage(rows, self.bias, kappa=kappa)
+
+    def _pieces(self, numbers: Sequence[int] = ()) -> Iterator[tuple[slice, FeatureStorage]]:
+        """The pieces of these numbers, or all; while one is worked on, the next is read."""
+        first, *others = numbers or range(self.n_pieces)
+        with ThreadPoolExecutor(1, "shortlist-reader") as reader:
+            ahead = reader.submit(self._read, first)
+            for number in others:
+                here = ahead.result()
+                ahead = reader.submit(self._read, number)
+                yield here
+                del here  # two pieces in memory, not three
+            yield ahead.result()
+
+    # --- visits ----------------------------------------------------------------------------------
+
+    def epoch(
+        self, loss: Loss, order: NDArray, state: State, costs: Costs, every: int, crew: Crew
+    ) -> Iterator[float]:
+        """Visit the examples piece by piece, each piece in the order that ``order`` gives."""
+        owner = np.searchsorted(self.bounds, order, side="right") - 1
+        by_piece = np.argsort(owner, kind="stable")
+        ends = np.searchsorted(owner[by_piece], np.arange(self.n_pieces + 1))
+        # Pieces come as the order first meets one of their examples: at random, by the seed.
+        numbers = list(dict.fromkeys(owner.tolist()))
+        random = np.random.default_rng(int(order[0]))
+        for number, (part, piece) in zip(numbers, self._pieces(numbers), strict=True):
+            local = order[by_piece[ends[number] : ends[number + 1]]] - part.start
+            own, share = self._state(state, part), self._costs(costs, part)
+            yield sum(piece.epoch(loss, local, own, share, every, crew))
+            if loss.sparse_duals:
+                polish_support(piece, loss, own, share, random)
+            state.weights, state.rounding = own.weights, state.rounding + own.rounding
+            self._release(state.duals)
+
+    def support_epoch(
+        self, loss: Loss, order: NDArray, by_class: NDArray, state: State, costs: Costs
+    ) -> tuple[float, int, int]:
+        raise NotImplementedError("an epoch makes the visits on the support")
+
+    # --- sums over examples ----------------------------------------------------------------------
+
+    def certify(
+        self, loss: Loss, weights: NDArray, duals: Duals, costs: Costs, crew: Crew, double: bool
+    ) -> Sums:
+        totals = np.zeros(len(Sums._fields))
+        for part, piece in self._pieces():
+            own = self._costs(costs, part)
+            totals += piece.certify(loss, weights, duals[part], own, crew, double)
+            self._release(duals)
+        return Sums(*totals)
+
+    def rebuild(self, duals: Duals, cost: NDArray) -> NDArray:
+        total = np.zeros((self.d + 1, duals.shape[1]))
+        for part, piece in self._pieces():
+            total += piece.rebuild(duals[part], cost[part])
+            self._release(duals)
+        return total
+
+    def loss_gradient(
+        self, loss: Loss, weights: NDArray, costs: Costs, crew: Crew, double: bool
+    ) -> tuple[float, NDArray]:
+        value, total = 0.0, np.zeros(weights.shape, np.float64 if double else self.dtype)
+        for part, piece in self._pieces():
+            own = self._costs(costs, part)
+            losses, gradient = piece.loss_gradient(loss, weights, own, crew, double)
+            value += losses
+            total += gradient
+        return value, total
+
+    def fill_duals(
+        self, loss: Loss, weights: NDArray, costs: Costs, duals: Duals, crew: Crew
+    ) -> None:
+        for part, piece in self._pieces():
+            piece.fill_duals(loss, weights, self._costs(costs, part), duals[part], crew)
+            self._release(duals)
+
+    def class_sums(self, costs: Costs, m: int) -> NDArray:
+        total = np.zeros((self.d + 1, m))
+        for part, piece in self._pieces():
+            total += piece.class_sums(self._costs(costs, part), m)
+        return total
+
+    def sample(self, step: int, first: int = 0) -> NDArray:
+        found = [piece.sample(step, (first - part.start) % step) for part, piece in self._pieces()]
+        return np.concatenate(found)
+
+    # --- duals -----------------------------------------------------------------------------------
+
+    def zero_duals(self, m: int, sparse: bool) -> Duals:
+        if self._duals_place == "none":
+            return np.zeros((0, m), self.dtype)
+        if self._duals_place == "mapped":
+            return mapped_duals(self.n, m, self.dtype)
+        duals = super().zero_duals(m, sparse)
+        if isinstance(duals, SparseDuals):
+            duals.most_bytes = self._most_dual_bytes
+        return duals
+
+    def _release(self, duals: Duals) -> None:
+        if self._duals_place == "mapped":
+            release_pages(duals)
+
+    @staticmethod
+    def _state(state: State, part: slice) -> State:
+        return State(state.weights, state.duals[part], state.starts[part])
+
+    @staticmethod
+    def _costs(costs: Costs, part: slice) -> Costs:
+        return Costs(costs.y[part], costs.cost[part])

@@ -1,0 +1,89 @@
+"""Features that stay on disk: slices are those of the data read whole."""
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from shortlist.datasets import read_dataset
+from shortlist.datasets.on_disk import DenseOnDisk, rows_on_disk
+
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(30, 4))
+Y = np.arange(30) % 3
+
+
+def write(folder, kind, dtype):
+    """Two shards of different lengths."""
+    folder.mkdir()
+    for number, part in enumerate((slice(0, 11), slice(11, 30))):
+        x, y = X[part].astype(dtype), Y[part]
+        path = folder / f"{number}.{kind}"
+        if kind == "npz":
+            np.savez(path, X=x, y=y)
+        elif kind == "npy":
+            np.save(path, np.column_stack([x, y.astype(dtype)]))
+        elif kind == "parquet":
+            pandas = pytest.importorskip("pandas")
+            pandas.DataFrame({**{f"x{j}": x[:, j] for j in range(4)}, "y": y}).to_parquet(path)
+        else:
+            lines = [
+                " ".join([str(label), *(f"{j + 1}:{v}" for j, v in enumerate(row))])
+                for row, label in zip(x, y, strict=True)
+            ]
+            path.write_text("\n".join(lines))
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("kind", "dtype"),
+    [
+        ("npz", np.float16),
+        ("npz", np.float32),
+        ("npy", np.float32),
+        ("parquet", np.float32),
+        ("svm", np.float64),
+    ],
+)
+def test_a_folder_of_shards(tmp_path, kind, dtype):
+    folder = write(tmp_path / "data", kind, dtype)
+    options = {"label": -1} if kind == "npy" else {}
+    whole = read_dataset(folder, **options)
+    data = read_dataset(folder, on_disk=True, **options)
+    np.testing.assert_array_equal(data.y, whole.y)
+    assert data.X.shape == (30, 4)
+    assert data.X.dtype == (np.float32 if dtype == np.float16 else dtype)
+    expected = whole.X.toarray() if sparse.issparse(whole.X) else whole.X
+    for rows in (slice(0, 30), slice(5, 20), slice(12, 13), slice(0, 30, 7)):
+        found = data.X[rows]
+        found = found.toarray() if sparse.issparse(found) else found
+        np.testing.assert_array_equal(found, expected[rows].astype(found.dtype))
+
+
+def test_libsvm_shards_of_different_widths(tmp_path):
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "a.svm").write_text("0 1:1\n1 2:1\n")
+    (tmp_path / "data" / "b.svm").write_text("1 5:2\n")
+    found = read_dataset(tmp_path / "data", on_disk=True).X[:]
+    expected = [[1, 0, 0, 0, 0], [0, 1, 0, 0, 0], [0, 0, 0, 0, 2]]
+    np.testing.assert_array_equal(found.toarray(), expected)
+
+
+def test_a_part_of_a_memory_map_is_read_from_its_place(tmp_path):
+    np.save(tmp_path / "x.npy", X)
+    mapped = np.load(tmp_path / "x.npy", mmap_mode="r")
+    for view in (mapped, mapped[7:20], mapped[3:][4:17]):
+        rows = rows_on_disk(view)
+        assert isinstance(rows, DenseOnDisk)
+        np.testing.assert_array_equal(rows[2:5], view[2:5])
+    # Rows that do not lie together are copied.
+    np.testing.assert_array_equal(rows_on_disk(mapped[:, 1:])[:], X[:, 1:])
+
+
+def test_a_file_that_shrinks_is_named(tmp_path):
+    path = tmp_path / "x.npy"
+    np.save(path, X)
+    rows = rows_on_disk(np.load(path, mmap_mode="r"))
+    with open(path, "r+b") as file:
+        file.truncate(400)
+    with pytest.raises(ValueError, match=r"x\.npy: has become shorter"):
+        rows[20:30]

@@ -1,0 +1,205 @@
+"""Training on a local Ray: the optimum and certificate of one machine, whatever happens."""
+
+import os
+import signal
+import threading
+
+import numpy as np
+import pytest
+from scipy.sparse import csr_matrix
+
+ray = pytest.importorskip("ray")
+
+from shortlist import TopKClassifier, distributed  # noqa: E402
+from shortlist.distributed.group import Group  # noqa: E402
+from shortlist.distributed.shards import ArrayShard, shards_of_files  # noqa: E402
+from shortlist.distributed.storage import RemoteRows  # noqa: E402
+from tests.solvers.problems import make_data  # noqa: E402
+
+X, Y = make_data(200)
+WEIGHTS = np.linspace(0.5, 1.5, len(Y))
+TOL = 1e-4
+
+
+@pytest.fixture(scope="module", autouse=True)
+def cluster():
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    ray.init(num_cpus=16, include_dashboard=False, log_to_driver=False, logging_level="error")
+    yield
+    ray.shutdown()
+
+
+def group_of(*parts, matrix=np.asarray) -> Group:
+    shards = [
+        ArrayShard(f"shard {number}", (ray.put(matrix(X[rows])),))
+        for number, rows in enumerate(parts)
+    ]
+    return Group(shards, cpus=1, timeout=60.0)
+
+
+def dealt(n_workers: int) -> list[np.ndarray]:
+    return [np.arange(len(Y))[number::n_workers] for number in range(n_workers)]
+
+
+@pytest.fixture(scope="module")
+def groups():
+    """Workers for several tests: to start one takes longer than a fit."""
+    made = {n_workers: group_of(*dealt(n_workers)) for n_workers in (1, 2, 4)}
+    yield made
+    for group in made.values():
+        group.close()
+
+
+def train(group: Group, parts, loss="softmax", **options):
+    order = np.concatenate(parts)
+    model = TopKClassifier(loss, tol=TOL, random_state=0)
+    model.fit(RemoteRows(group, None), Y[order], WEIGHTS[order], **options)
+    return model
+
+
+def check(model, loss="softmax") -> None:
+    alone = TopKClassifier(loss, tol=1e-6, random_state=0).fit(X, Y, WEIGHTS)
+    result = model.result_
+    assert result.status == "converged"
+    assert result.relative_gap <= TOL
+    assert result.primal == pytest.approx(alone.result_.primal, rel=1e-4)
+    assert result.dual <= alone.result_.primal
+    np.testing.assert_allclose(model.coef_, alone.coef_, atol=0.05)
+    np.testing.assert_array_equal(model.classes_, alone.classes_)
+
+
+@pytest.mark.parametrize(
+    ("n_workers", "loss"),
+    [
+        (1, "softmax"),
+        (2, "softmax"),
+        (4, "softmax"),
+        (2, "smooth_hinge"),
+        (4, "smooth_hinge"),
+        (2, "hinge"),
+    ],
+)
+def test_workers_reach_the_optimum_of_one_machine(groups, n_workers, loss):
+    check(train(groups[n_workers], dealt(n_workers), loss), loss)
+
+
+def test_rounds_add_up_to_sdca(groups, monkeypatch):
+    """Without a descent too: a few features let one take over at once otherwise."""
+    from shortlist.solvers.strategy import train as strategy
+
+    monkeypatch.setattr(strategy, "_descend_at_once", lambda *_: False)
+    monkeypatch.setattr(strategy, "_patience", lambda *_: np.inf)
+    for loss in ("softmax", "smooth_hinge"):
+        model = train(groups[2], dealt(2), loss)
+        assert model.result_.solver == "sdca"
+        check(model, loss)
+
+
+def test_a_path_over_C(groups):
+    order = np.concatenate(dealt(2))
+    models = TopKClassifier(random_state=0).fit_path(
+        RemoteRows(groups[2], None), Y[order], [0.1, 1.0, 0.3]
+    )
+    alone = TopKClassifier(random_state=0, tol=1e-6).fit_path(X, Y, [0.1, 1.0, 0.3])
+    for model, other in zip(models, alone, strict=True):
+        assert model.result_.primal == pytest.approx(other.result_.primal, rel=1e-3)
+
+
+def test_uneven_shards_of_sparse_rows():
+    """One holds a single example; none holds all classes."""
+    by_class = np.argsort(Y, kind="stable")
+    parts = [by_class[:1], by_class[1:120], by_class[120:]]
+    group = group_of(*parts, matrix=csr_matrix)
+    try:
+        check(train(group, parts, "smooth_hinge"), "smooth_hinge")
+    finally:
+        group.close()
+
+
+@pytest.mark.parametrize("loss", ["softmax", "hinge"])
+def test_a_killed_worker_is_replaced(loss, monkeypatch):
+    from shortlist.solvers.strategy import train as strategy
+
+    monkeypatch.setattr(strategy, "_descend_at_once", lambda *_: False)
+    parts = dealt(2)
+    group = group_of(*parts)
+    told = []
+
+    def kill(progress):
+        if not told:
+            told.append(group.loaded[1].process)
+            os.kill(told[0], signal.SIGKILL)
+
+    try:
+        with pytest.warns(RuntimeWarning, match=r"worker 1 .*shard 1\) died and is replaced"):
+            model = train(group, parts, loss, callback=kill)
+    finally:
+        group.close()
+    assert told
+    check(model, loss)
+
+
+def test_a_silent_worker_is_named(groups):
+    group = groups[2]
+    process = RemoteRows(group, None).group.loaded[1].process
+    before, group.timeout = group.timeout, 0.3
+    os.kill(process, signal.SIGSTOP)
+    threading.Timer(1.0, os.kill, (process, signal.SIGCONT)).start()
+    try:
+        with pytest.warns(RuntimeWarning, match=f"worker 1 on node .*process {process}"):
+            group.ask("scale_duals", lambda _: (1.0,))
+    finally:
+        group.timeout = before
+
+
+def write_shards(folder, *parts, features=slice(None)):
+    paths = []
+    for number, rows in enumerate(parts):
+        paths.append(folder / f"{number}.npz")
+        np.savez(paths[-1], X=X[rows][:, features], y=Y[rows])
+    return paths
+
+
+def test_files_and_tables_as_input(tmp_path):
+    parts = [slice(0, 70), slice(70, 130), slice(130, 200)]
+    paths = write_shards(tmp_path, *parts)
+    plain = TopKClassifier(tol=1e-6, random_state=0).fit(X, Y)
+    model = distributed.fit(TopKClassifier(random_state=0), paths, n_workers=2)
+    assert model.result_.primal == pytest.approx(plain.result_.primal, rel=1e-3)
+    columns = {**{f"x{j}": X[:, j] for j in range(5)}, "y": Y}
+    table = ray.data.from_pandas(pytest.importorskip("pandas").DataFrame(columns))
+    found = distributed.fit(TopKClassifier(random_state=0), table.repartition(2), n_workers=2)
+    assert found.result_.primal == pytest.approx(plain.result_.primal, rel=1e-3)
+    assert found.n_features_in_ == 5
+
+
+def test_one_clear_error(tmp_path):
+    good, short = write_shards(tmp_path, slice(0, 100), slice(100, 200))
+    np.savez(short, X=X[100:, :3], y=Y[100:])
+    with pytest.raises(ValueError, match=r"\d\.npz: has \d features where .*\d\.npz has \d"):
+        distributed.fit(TopKClassifier(), [good, short], n_workers=2)
+    np.savez(short, X=X[100:], y=Y[100:] + 50)
+    with pytest.raises(ValueError, match=r"\d\.npz: its labels \(.*\) are on no other shard"):
+        distributed.fit(TopKClassifier(), [good, short], n_workers=2)
+    short.write_bytes(b"nothing")
+    with pytest.raises(ValueError, match=r"1\.npz: is not a complete \.npz archive"):
+        distributed.fit(TopKClassifier(), [good, short], n_workers=2)
+    for wrong, message in (
+        ({"data": X, "n_workers": 2}, "need their labels"),
+        ({"data": [good], "y": Y, "n_workers": 2}, "leave out y"),
+        ({"data": X, "y": Y, "n_workers": 0}, "n_workers must be"),
+        ({"data": X, "y": Y, "n_workers": 99}, "has 16 CPUs where the workers need 99"),
+        ({"data": [], "n_workers": 2}, "empty"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            distributed.fit(TopKClassifier(), **wrong)
+
+
+def test_files_go_to_workers_by_size(tmp_path):
+    sizes = {"a": 50, "b": 30, "c": 30, "d": 5}
+    for name, size in sizes.items():
+        (tmp_path / name).write_bytes(bytes(size))
+    shards = shards_of_files([tmp_path / name for name in sizes], 2, {})
+    loads = sorted(sum(os.path.getsize(file) for file in shard.files) for shard in shards)
+    assert loads == [55, 60]
+    assert len(shards_of_files([tmp_path / "a"], 4, {})) == 1

@@ -1,0 +1,179 @@
+"""Rows that are read in pieces: the same optimum and certificate as in memory."""
+
+import numpy as np
+import pytest
+from scipy.sparse import csr_matrix
+
+from shortlist.datasets.on_disk import rows_on_disk
+from shortlist.solvers.duals import SparseDuals, as_array, mapped_duals
+from shortlist.solvers.placing import Placing, place
+from shortlist.solvers.problem import Problem
+from shortlist.solvers.storage import Costs, DenseStorage, PiecedStorage
+from shortlist.solvers.strategy.path import Path
+from shortlist.solvers.strategy.train import train
+from shortlist.solvers.threads import Crew
+from tests.instances import Instance, by_id
+from tests.solvers.problems import make_costs, make_data, make_problem, naive_dual, naive_primal
+
+BIAS = 0.5
+LOSSES = [
+    Instance("entropy", m=4),
+    Instance("hinge", m=4),
+    Instance("smooth_hinge", m=4, smoothing=1.0),
+]
+
+
+def pieced(row, X, y, cost, duals="memory", rows=7, matrix=np.asarray) -> Problem:
+    storage = PiecedStorage(rows_on_disk(matrix(X)), BIAS, rows, duals)
+    return Problem(storage, Costs(y, cost), row.m, row.loss())
+
+
+@pytest.mark.parametrize("matrix", [np.asarray, csr_matrix], ids=["dense", "csr"])
+@pytest.mark.parametrize("duals", ["memory", "mapped", "none"])
+@pytest.mark.parametrize("row", LOSSES, ids=by_id)
+def test_same_optimum_as_in_memory(row, duals, matrix):
+    if duals == "none" and not row.loss().smooth:
+        return
+    X, y = make_data()
+    cost = make_costs(len(y))
+    problem = pieced(row, X, y, cost, duals, matrix=matrix)
+    assert problem.storage.n_pieces == 6
+    solution = train(problem, tol=1e-6, max_epochs=5000, seed=0)
+    result = solution.result
+    assert result.status == "converged"
+    assert result.primal == pytest.approx(naive_primal(row, solution.weights, X, y, cost, BIAS))
+    whole = train(make_problem("dense", row.loss(), X, y, cost, BIAS), tol=1e-6, seed=0)
+    assert result.primal == pytest.approx(whole.result.primal, rel=2e-6)
+    assert result.dual <= whole.result.primal
+    if duals != "none":
+        v = as_array(solution.state.duals)
+        assert result.dual <= naive_dual(row, v, X, y, cost, BIAS) * (1 + 1e-9)
+
+
+def test_sums_are_those_in_memory():
+    row = LOSSES[0]
+    X, y = make_data()
+    cost = make_costs(len(y))
+    here, there = make_problem("dense", row.loss(), X, y, cost, BIAS), pieced(row, X, y, cost)
+    W = np.random.default_rng(0).normal(size=(6, 4))
+    ours, theirs = (_all_sums(problem, W) for problem in (there, here))
+    for mine, right in zip(ours, theirs, strict=True):
+        np.testing.assert_allclose(mine, right, rtol=1e-12, atol=1e-12)
+
+
+def _all_sums(problem, W):
+    state = problem.zero_state()
+    problem.fill_duals(W, state)
+    value, gradient = problem.primal_gradient(W)
+    return [
+        problem.certify(state)[:2],
+        value,
+        gradient,
+        state.weights,
+        problem.storage.class_sums(problem.costs, 4),
+        problem.storage.sample(3),
+        problem.storage.kappa,
+    ]
+
+
+def test_an_epoch_visits_every_example_once():
+    X, y = make_data()
+    problem = pieced(LOSSES[0], X, y, np.ones(len(y)))
+    state = problem.zero_state()
+    order = np.random.default_rng(0).permutation(len(y))
+    list(problem.storage.epoch(problem.loss, order, state, problem.costs, 1, Crew()))
+    assert (np.abs(state.duals).sum(axis=1) > 0).all()
+    np.testing.assert_allclose(state.weights, problem.storage.rebuild(state.duals, np.ones(40)))
+
+
+def test_a_path_without_duals_goes_up_and_down():
+    X, y = make_data()
+    problem = pieced(LOSSES[0], X, y, np.ones(len(y)), "none")
+    path = Path(problem, 1e-4, 5000, seed=0)
+    for C in (0.1, 1.0, 0.3):
+        found = path.solve(C).result
+        dense = train(make_problem("dense", problem.loss, X, y, C, BIAS), tol=1e-6, seed=0)
+        assert found.status == "converged"
+        assert found.primal == pytest.approx(dense.result.primal, rel=2e-4)
+
+
+def test_stopped_without_duals_keeps_a_certified_model():
+    X, y = make_data()
+    problem = pieced(LOSSES[0], X, y, np.ones(len(y)), "none")
+    result = train(problem, tol=1e-9, seed=0, callback=lambda progress: True).result
+    assert result.status == "stopped"
+    assert np.isfinite(result.gap)
+
+
+def test_values_that_are_not_numbers_are_refused():
+    X, y = make_data()
+    X[23, 1] = np.nan
+    with pytest.raises(ValueError, match="example 23"):
+        pieced(LOSSES[0], X, y, np.ones(len(y)))
+
+
+def test_a_reader_that_fails_ends_the_fit():
+    X, y = make_data()
+    problem = pieced(LOSSES[0], X, y, np.ones(len(y)))
+
+    def fail(begin, end):
+        raise OSError("the disk is gone")
+
+    problem.storage.source.read = fail
+    with pytest.raises(OSError, match="gone"):
+        train(problem, seed=0)
+
+
+def test_lists_of_duals_in_pieces_share_their_pool():
+    X, y = make_data()
+    row = LOSSES[1]
+    problem = pieced(row, X, y, np.ones(len(y)))
+    dense = problem.zero_state()
+    lists = problem.zero_state()
+    lists.duals = SparseDuals(40, 4, np.float64)
+    order = np.random.default_rng(0).permutation(40)
+    for state in (dense, lists):
+        for _ in range(3):
+            list(problem.storage.epoch(problem.loss, order, state, problem.costs, 1, Crew()))
+    np.testing.assert_array_equal(as_array(lists.duals), dense.duals)
+    lists.duals.most_bytes = 1
+    with pytest.raises(MemoryError, match="nonzero duals"):
+        lists.duals.reserve(10**6)
+
+
+def test_mapped_duals_are_an_array():
+    duals = mapped_duals(10, 3, np.float32)
+    duals[2:5] = 1.0
+    assert type(duals) is np.ndarray
+    assert duals.sum() == 9.0
+
+
+GIB = 1 << 30
+IMAGENET = (1_281_167, 768, 1000)
+
+
+@pytest.mark.parametrize(
+    ("row", "limit", "expected"),
+    [
+        (LOSSES[0], 24 * GIB, (None, "memory")),
+        (LOSSES[0], 8 * GIB, (1 << 28, "memory")),
+        (LOSSES[0], 4 * GIB, (1 << 28, "none")),
+        (LOSSES[1], 4 * GIB, (1 << 28, "memory")),
+    ],
+)
+def test_the_limit_decides(row, limit, expected):
+    data_bytes = 4 * IMAGENET[0] * IMAGENET[1]
+    found: Placing = place(IMAGENET, 4, data_bytes, row.loss(), limit, GIB // 4)
+    assert found[:2] == expected
+
+
+def test_too_small_a_limit_names_the_least():
+    with pytest.raises(MemoryError, match=r"at least 0\.8 GiB"):
+        place((1000, 768, 1000), 4, 10**7, LOSSES[0].loss(), GIB // 2, GIB // 4)
+
+
+def test_one_piece_is_the_storage_itself():
+    X, _ = make_data()
+    storage = PiecedStorage(rows_on_disk(X), BIAS, 100)
+    np.testing.assert_array_equal(storage.kappa, DenseStorage(X, BIAS).kappa)
+    assert storage.n_pieces == 1
