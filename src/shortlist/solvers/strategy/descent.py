@@ -69,9 +69,11 @@ class _Descent:
             status, point = self._steps(point, model, steps)
             if status != "steps":
                 return status, self.best_for_dual
-            # Where model after model does not suffice, the curvature changes quickly.
-            again = chosen == late and steps is not None
-            steps = max(steps // 2, min(steps, LEAST_STEPS)) if again else late.steps
+            if chosen == late and steps is not None:
+                # Where model after model does not suffice, the curvature changes quickly.
+                steps = max(steps // 2, min(steps, LEAST_STEPS))
+            else:
+                steps = late.steps
             chosen = late
 
     def _steps(self, start: Point, model: Model, most: int | None) -> tuple[str, Point]:
