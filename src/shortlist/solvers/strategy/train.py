@@ -33,6 +33,8 @@ EVALUATIONS = 35.0
 # by step.
 EVALUATIONS_SMOOTH_HINGE = 60.0
 EVALUATIONS_HINGE = 60.0
+# With the whole Hessian both take fewer. On Letter at C = 10 a hinge needs 100 epochs of SDCA.
+EVALUATIONS_COUPLED = 20.0
 # C |x|^2, in the mean, up to which training begins with the means of the classes.
 LONGEST_MEAN_STEP = 3.0
 # A loss that is not convex needs no better start than this.
@@ -162,11 +164,10 @@ def _descend_at_once(problem: Problem, tol: float) -> bool:
     On tables of few features an evaluation takes a tenth of an epoch, and a model of the Hessian
     makes descents short. Where both take milliseconds, a descent has fewer kernels to compile.
     """
-    if tol < LAST_DIGITS or not (problem.loss.smooth or problem.loss.smoother):
+    if tol < LAST_DIGITS or not problem.loss.smooth or problem.loss.sparse_duals:
         return False
-    if plan(problem).kind in (Kind.CLASSES, Kind.COUPLED):
-        return True
-    return not problem.loss.sparse_duals and plan(problem, late=True).kind is Kind.COUPLED
+    now, later = plan(problem).kind, plan(problem, late=True).kind
+    return now is Kind.CLASSES or later is Kind.COUPLED
 
 
 def begin_at_means(problem: Problem, state: State) -> None:
@@ -219,6 +220,8 @@ def _patience(problem: Problem, tol: float) -> float:
     if not loss.sparse_duals:
         conditioned = plan(problem).kind in (Kind.CLASSES, Kind.COUPLED)
         return (EVALUATIONS_CONDITIONED if conditioned else EVALUATIONS) * price
+    if plan(problem, late=True).kind is Kind.COUPLED and tol >= LAST_DIGITS:
+        return EVALUATIONS_COUPLED
     if loss.smooth:
         quick = plan(problem).kind is not Kind.NONE and tol >= LAST_DIGITS
         return EVALUATIONS if quick else EVALUATIONS_SMOOTH_HINGE
