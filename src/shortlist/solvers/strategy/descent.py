@@ -58,17 +58,25 @@ class _Descent:
         self.failed_promise = np.inf
 
     def go(self, weights: NDArray) -> tuple[str, NDArray | None]:
+        status = self._minimise(weights)
+        if status != "converged" and self.dtype != np.float64 and self.convex:
+            # Of many objectives in single precision, the least is one that rounding has lowered.
+            assert self.run.weights is not None
+            self._confirm(self.run.weights)
+        return status, self.best_for_dual
+
+    def _minimise(self, weights: NDArray) -> str:
         point = self._evaluate(weights)
         self.run.epochs -= 1  # a look at the start is a certificate, not an epoch
         if self._note(point):
-            return "converged", self.best_for_dual
+            return "converged"
         chosen, late = plan(self.run.problem), plan(self.run.problem, late=True)
         steps = chosen.steps
         while True:
             model = make_model(self.run.problem, point.place, chosen)
             status, point = self._steps(point, model, steps)
             if status != "steps":
-                return status, self.best_for_dual
+                return status
             if chosen == late and steps is not None:
                 # Where model after model does not suffice, the curvature changes quickly.
                 steps = max(steps // 2, min(steps, LEAST_STEPS))
