@@ -36,10 +36,13 @@ def warn_unless_converged(result: Result, C: float, tol: float) -> None:
 
 
 def level_outside() -> int:
-    """The stacklevel of the first caller outside this package."""
-    package = __name__.partition(".")[0]
+    """The stacklevel of the first caller outside this package and scikit-learn's decorator."""
+    inside = (__name__.partition(".")[0], "sklearn.callback")
     frame, level = sys._getframe(1), 1
-    while frame.f_back is not None and _is_within(package, frame.f_globals.get("__name__", "")):
+    while frame.f_back is not None:
+        module = frame.f_globals.get("__name__", "")
+        if not any(_is_within(package, module) for package in inside):
+            break
         frame, level = frame.f_back, level + 1
     return level
 
