@@ -14,6 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit, softmax
 
+from shortlist._text import Setting
+from shortlist.errors import ParameterError, WordedError
 from shortlist.losses.base import Loss
 from shortlist.losses.entropy import Softmax, TopKEntropy
 from shortlist.losses.entropy_multilabel import MultilabelSoftmax
@@ -76,9 +78,12 @@ def _entropy(k: int, variant: str, smoothing: float) -> Loss:
 
 def _multilabel_entropy(k: int, variant: str, smoothing: float) -> Loss:
     if k > 1:
-        raise ValueError(
-            f"the entropy loss takes examples with several labels at k=1 only; got k={k}. "
-            "Use loss='smooth_hinge' or 'hinge'."
+        raise WordedError(
+            f"the entropy loss takes examples with several labels at k=1 only; got k={k}. Use "
+            + Setting("loss", "smooth_hinge")
+            + " or "
+            + Setting("loss", "hinge")
+            + "."
         )
     return replace(_entropy(k, variant, smoothing), spec=MultilabelSoftmax(), multilabel=True)
 
@@ -267,12 +272,14 @@ def get(
     if not isinstance(k, Integral) or isinstance(k, bool):
         raise TypeError(f"k must be an integer; got {k!r}")
     if k < 1:
-        raise ValueError(f"k must be 1 or larger; got {k}")
+        raise ParameterError("k", f"must be 1 or larger; got {k}")
     if name == "softmax" and k != 1:
-        raise ValueError(f"softmax is the entropy loss at k=1; got k={k}. Use loss='entropy'.")
+        entropy = Setting("loss", "entropy")
+        raise WordedError(f"softmax is the entropy loss at k=1; got k={k}. Use " + entropy + ".")
     check_variant(variant)
     if not isinstance(smoothing, Real) or not (0 <= smoothing < math.inf):
-        raise ValueError(f"smoothing must be a finite number, zero or larger; got {smoothing!r}")
+        problem = f"must be a finite number, zero or larger; got {smoothing!r}"
+        raise ParameterError("smoothing", problem)
     entry = ENTRIES[ALIASES.get(name, name)]
     make = entry.make_multilabel if multilabel else entry.make
     if make is None:
