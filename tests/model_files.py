@@ -6,7 +6,7 @@ import struct
 import pytest
 import safetensors.numpy
 
-from shortlist import persistence
+from shortlist._state_files import digest
 from shortlist.errors import DataError, ModelFileError
 from shortlist.persistence import load
 
@@ -34,6 +34,6 @@ def rewrite(path, arrays=None, **changes):
     """Change a file's entries or arrays, with a checksum that fits, as an attacker could."""
     arrays = safetensors.numpy.load(path.read_bytes()) if arrays is None else arrays
     own = {**own_entry(path), **changes}
-    own["sha256"] = persistence._digest(own["state"], arrays)
+    own["sha256"] = digest(own["state"], arrays)
     metadata = {"shortlist-model": json.dumps(own)}
     path.write_bytes(safetensors.numpy.save(arrays, metadata=metadata))

@@ -45,10 +45,10 @@ print(json.dumps({
 
 @pytest.fixture
 def installed(tmp_path):
-    """A copy of the package, with the two modules, in a folder of its own."""
+    """A copy of the package, as far as kernels need it, in a folder of its own."""
     site = tmp_path / "site"
     (site / "shortlist").mkdir(parents=True)
-    for name in ("__init__", "_compiling", "_jit", "_jit_cache", "_jit_compiler"):
+    for name in ("__init__", "_compiling", "_files", "_jit", "_jit_cache", "_jit_compiler"):
         shutil.copy(PACKAGE / f"{name}.py", site / "shortlist")
     (site / "shortlist" / "_probe.py").write_text(CALLER)
     (site / "shortlist" / "_probe_helper.py").write_text(HELPER.format("2.0"))

@@ -12,10 +12,10 @@ PACKAGE = Path(shortlist.__file__).parent
 FLOORS = [
     {"_text", "errors", "_json", "_files", "_folders", "_memory", "_sparse"},
     {"_jit_cache", "_jit_compiler", "_compiling", "_jit", "_progress"},
-    {"_native", "_encoding", "special", "datasets"},
+    {"_native", "_encoding", "_state_files", "special", "datasets"},
     {"projections"},
     {"losses"},
-    {"solvers", "metrics", "calibration"},
+    {"solvers", "metrics", "calibration", "_record_checks"},
     {"estimators", "torch"},
     {"_model_checks", "persistence", "_responses", "probabilities"},
     {"conformal", "distributed", "onnx", "plots"},

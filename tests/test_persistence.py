@@ -216,7 +216,7 @@ def test_other_classes_are_refused(tmp_path):
 def test_describe_reads_no_arrays(model, saved):
     info = describe(saved)
     assert info.estimator == "Fake"
-    assert info.format_version == persistence.FORMAT_VERSION
+    assert info.format_version == persistence.MODEL_FILE.format_version
     assert info.shortlist_version == shortlist.__version__
     assert info.arrays == {"coef_": ("F64", (3, 4))}
     assert info.meta["C"] == 1.0

@@ -10,8 +10,16 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-# A temporary file of this age is no longer being written: its process was killed.
+try:
+    import fcntl
+except ImportError:  # Windows
+    fcntl = None  # type: ignore[assignment]
+
+# The lock on a temporary file shows that its process still runs. Where there are no locks, a file
+# of this age is no longer being written.
 _STRAY_SECONDS = 24 * 3600
+# A temporary file is locked within this time.
+_SECONDS_TO_LOCK = 1.0
 
 
 @contextmanager
@@ -20,7 +28,7 @@ def atomic_write(path: str | os.PathLike[str]) -> Iterator[Path]:
 
     The temporary file lies in the same directory, is flushed to disk before it is renamed, and is
     removed if anything goes wrong (an error, a full disk, Ctrl-C): then ``path`` is as it was. What
-    a killed process left is removed by a later call for the same ``path``, a day after.
+    a killed process left is removed by a later call for the same ``path``.
     """
     # A link's target is replaced, not the link.
     target = Path(os.path.realpath(path))
@@ -28,10 +36,12 @@ def atomic_write(path: str | os.PathLike[str]) -> Iterator[Path]:
         raise FileNotFoundError(f"{os.fspath(path)}: no such directory: {target.parent}")
     if target.exists() and not target.is_file():
         raise OSError(f"{os.fspath(path)}: exists and is not a regular file")
-    _remove_strays(target)
+    remove_strays(target.parent, f".{glob.escape(target.name)}.*.part", locked=True)
     handle, name = tempfile.mkstemp(prefix=f".{target.name}.", suffix=".part", dir=target.parent)
-    os.close(handle)
     part = Path(name)
+    if fcntl is None or not _lock(handle):
+        os.close(handle)
+        handle = -1
     try:
         _take_mode(part, target)
         yield part
@@ -44,17 +54,42 @@ def atomic_write(path: str | os.PathLike[str]) -> Iterator[Path]:
             # A full disk shows when data is written, where the system does not name the file.
             error.filename = os.fspath(path)
         raise
+    finally:
+        if handle >= 0:
+            os.close(handle)
     # The file is complete and in place: a file system that cannot flush directories is no error.
     with suppress(OSError):
         _flush(target.parent)
 
 
-def _remove_strays(target: Path) -> None:
-    pattern = f".{glob.escape(target.name)}.*.part"
-    for stray in target.parent.glob(pattern):
+def remove_strays(folder: Path, pattern: str, locked: bool) -> None:
+    """Remove temporary files of killed processes; ``locked`` are those that hold a lock."""
+    for stray in folder.glob(pattern):
         with suppress(OSError):
-            if time.time() - stray.stat().st_mtime > _STRAY_SECONDS:
+            age = time.time() - stray.stat().st_mtime
+            abandoned = locked and age > _SECONDS_TO_LOCK and _is_abandoned(stray)
+            if abandoned or age > _STRAY_SECONDS:
                 stray.unlink()
+
+
+def _is_abandoned(part: Path) -> bool:
+    """Whether no process holds the lock of a temporary file, as far as that can be known."""
+    if fcntl is None:
+        return False
+    handle = os.open(part, os.O_RDWR)
+    try:
+        return _lock(handle)
+    finally:
+        os.close(handle)
+
+
+def _lock(handle: int) -> bool:
+    """Lock an open file until it is closed; False if another has it, or there are no locks."""
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    return True
 
 
 def _take_mode(part: Path, target: Path) -> None:

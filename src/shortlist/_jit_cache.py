@@ -26,6 +26,7 @@ from typing import Any
 from platformdirs import user_cache_dir
 
 from shortlist import __version__
+from shortlist._files import remove_strays
 
 PACKAGE = Path(__file__).parent
 KEPT_CACHES = 4
@@ -184,7 +185,8 @@ class KernelFile:
 
     def write(self, content: bytes) -> None:
         """Put the file in its place in one step; raise OSError if that cannot be done."""
-        number, temporary = tempfile.mkstemp(suffix=".part", dir=self.path.parent)
+        remove_strays(self.path.parent, "tmp*.part", locked=False)
+        number, temporary = tempfile.mkstemp(prefix="tmp", suffix=".part", dir=self.path.parent)
         try:
             with open(number, "wb") as file:
                 file.write(_MAGIC + self._checksum(content) + content)

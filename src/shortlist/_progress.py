@@ -1,27 +1,34 @@
 """Progress for people: bars on a terminal, plain lines in a log.
 
-Everything that takes long shows its progress through :func:`progress_on`. One row stands for the
-whole, and one for each task that runs::
+Many tasks show their progress through :func:`progress_on`. One row stands for the whole, and one
+for each task that runs::
 
     with progress_on(console, "letter", count=17) as progress:
         progress.begin("top-3 SVM")
         progress.note("top-3 SVM", "relative gap 1.2e-2")
         progress.finish("top-3 SVM")
+
+A single piece of work, such as a fit, has a line of its own::
+
+    with StatusLine(console) as line:
+        line.show("softmax", ["epoch 7", "relative gap 1.2e-2"])
 """
 
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 if TYPE_CHECKING:
     from rich.console import Console
+    from rich.live import Live
     from rich.progress import TaskID
 
-#: Seconds between two lines of a log.
-SECONDS_BETWEEN_LINES = 5.0
+#: Seconds between two lines of a log, and between two states of a line on a terminal.
+SECONDS_BETWEEN_LINES, SECONDS_BETWEEN_STATES = 5.0, 0.25
 #: The time left is told only after this share of the work, this many tasks and this many seconds.
 #: Before that a guess is off by a multiple as a rule.
 TRUSTED_SHARE, TRUSTED_TASKS, TRUSTED_SECONDS = 0.25, 3, 5.0
@@ -44,6 +51,11 @@ def progress_on(
     if console is None:
         return Progress(plan)
     return _Bars(plan, console) if console.is_terminal else _Lines(plan, console)
+
+
+def is_trusted(share: float, n_steps: int, seconds: float) -> bool:
+    """Whether a guess of the time left can be told, after this share of the work."""
+    return share >= TRUSTED_SHARE and n_steps >= TRUSTED_TASKS and seconds >= TRUSTED_SECONDS
 
 
 def duration(seconds: float) -> str:
@@ -97,9 +109,7 @@ class Progress:
         """An estimate, or None as long as there is little to base it on."""
         elapsed = time.monotonic() - self.started
         total = self.plan.total
-        if total is None or self.n_finished < TRUSTED_TASKS or elapsed < TRUSTED_SECONDS:
-            return None
-        if self.done < TRUSTED_SHARE * total:
+        if not total or not is_trusted(self.done / total, self.n_finished, elapsed):
             return None
         return elapsed * max(total - self.done, 0.0) / self.done
 
@@ -166,34 +176,84 @@ class _Lines(Progress):
 
     def __init__(self, plan: Plan, console: Console) -> None:
         super().__init__(plan)
-        self.console = console
-        self.last_line = self.started
-        self.kept_back = ""
+        self.line = StatusLine(console)
 
     def __enter__(self) -> Self:
         if self.plan.remark:
-            self._print(f"{self.plan.title}: {self.plan.remark}")
+            self.line.write(f"{self.plan.title}: {self.plan.remark}")
         return self
 
     def __exit__(self, *error: Any) -> None:
-        if self.kept_back:
-            self._print(self.kept_back)
+        self.line.close()
 
     def note(self, name: str, text: str) -> None:
-        self._tell(f"{self.plan.title}: {name}: {text}")
+        self.line.show(self.plan.title, [f"{name}: {text}"])
 
     def finish(self, name: str, weight: float = 1.0) -> None:
         super().finish(name, weight)
         state = ", ".join(filter(None, [self._counted(), self._left()]))
-        self._tell(f"{self.plan.title}: {name} is finished; {state}")
+        self.line.show(self.plan.title, [f"{name} is finished; {state}"])
 
-    def _tell(self, text: str) -> None:
+
+class StatusLine:
+    """How far a single piece of work is, in one line.
+
+    On a terminal the line is rewritten in place a few times a second. A log gets a new line every
+    few seconds. In both the last state is written when the work ends.
+    """
+
+    def __init__(self, console: Console) -> None:
+        self.console = console
+        on_terminal = console.is_terminal
+        self.pause = SECONDS_BETWEEN_STATES if on_terminal else SECONDS_BETWEEN_LINES
+        # A terminal shows the first state at once. A log does not want to hear of short work twice.
+        self.last_written = time.monotonic() - (self.pause if on_terminal else 0.0)
+        self.kept_back = ""
+        self.live: Live | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        self.close()
+
+    def show(self, title: str, parts: Sequence[str]) -> None:
+        """Show a state. Where the terminal is too narrow, the last parts are left out."""
+        text = self._fitting(title, parts)
         now = time.monotonic()
-        if now - self.last_line < SECONDS_BETWEEN_LINES:
+        if now - self.last_written < self.pause:
             self.kept_back = text
             return
-        self.last_line, self.kept_back = now, ""
-        self._print(text)
+        self.last_written, self.kept_back = now, ""
+        self.write(text)
 
-    def _print(self, text: str) -> None:
-        self.console.print(text, highlight=False, markup=False, soft_wrap=True)
+    def close(self) -> None:
+        """Write what was kept back and go on below the line."""
+        if self.kept_back:
+            self.write(self.kept_back)
+            self.kept_back = ""
+        if self.live is not None:
+            self.live.stop()
+            self.live = None
+
+    def write(self, text: str) -> None:
+        """Show a text now."""
+        if not self.console.is_terminal:
+            self.console.print(text, highlight=False, markup=False, soft_wrap=True)
+            return
+        from rich.live import Live
+        from rich.text import Text
+
+        if self.live is None:
+            self.live = Live(console=self.console, auto_refresh=False)
+            self.live.start()
+        self.live.update(Text(text, no_wrap=True, overflow="ellipsis"), refresh=True)
+
+    def _fitting(self, title: str, parts: Sequence[str]) -> str:
+        text = f"{title}: {parts[0]}"
+        for part in parts[1:]:
+            longer = f"{text}, {part}"
+            if self.console.is_terminal and len(longer) > self.console.width:
+                break
+            text = longer
+        return text

@@ -81,3 +81,7 @@ class DataError(WordedError):
 
 class ModelFileError(DataError):
     """A model file that cannot be used, told in one line that names the file."""
+
+
+class CheckpointError(DataError):
+    """A checkpoint that cannot be used for a fit, told in one line that names the file."""

@@ -72,7 +72,7 @@ def start(*args: object, **options) -> subprocess.Popen:
     """Start the command in a process of its own."""
     command = [sys.executable, "-m", "shortlist.cli", *map(str, args)]
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
-    return subprocess.Popen(command, env=environment(), **{**pipes, **options})
+    return subprocess.Popen(command, **{"env": environment(), **pipes, **options})
 
 
 def shell(*args: object, input: str | None = None, **options) -> Ended:

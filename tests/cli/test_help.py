@@ -85,6 +85,7 @@ def test_choices_are_those_of_the_library():
 
 def test_every_parameter_of_the_estimator_is_an_option():
     from shortlist import TopKClassifier
+    from shortlist.cli.checkpoints import CheckpointOptions
     from shortlist.cli.options import (
         LossOptions,
         OutputOptions,
@@ -95,10 +96,11 @@ def test_every_parameter_of_the_estimator_is_an_option():
 
     given = estimator_parameters(LossOptions(), ShapeOptions(), SolverOptions(), OutputOptions())
     estimator = TopKClassifier(**given)
+    kept = CheckpointOptions(checkpoint="kept").parameters(OutputOptions())
     # A command makes one fit: there is nothing to start warm from.
     # Features are scaled when they are read.
-    elsewhere = {"C", "class_weight", "normalize", "warm_start"}
-    assert {*given, *elsewhere} == set(estimator.get_params())
+    elsewhere = {"C", "class_weight", "memory_limit", "normalize", "warm_start"}
+    assert {*given, *kept, *elsewhere} == set(estimator.get_params())
     for name, default in TopKClassifier().get_params().items():
         if name not in ("random_state", "verbose"):
             assert getattr(estimator, name) == default

@@ -192,8 +192,8 @@ def test_older_scikit_learn():
 
         assert hasattr(TopKClassifier(), "set_callbacks")
         assert not hasattr(Model(), "set_callbacks")
-        train = callbacks.train_with_callbacks
-        assert train(Model(), lambda told: told, "own", None, X=1) == "own"
+        with callbacks.told_to_scikit_learn(Model(), "own", None, X=1) as told:
+            assert told == "own"
     """)
     run = subprocess.run(
         [sys.executable, "-c", script], capture_output=True, text=True, check=False

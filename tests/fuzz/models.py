@@ -19,11 +19,13 @@ import safetensors.numpy
 from scipy import sparse
 
 import shortlist
-from shortlist import persistence
+from shortlist._state_files import digest
 from shortlist.errors import ModelFileError
+from shortlist.persistence import MODEL_FILE
 
 from .mutations import mutate
 
+MARK = MODEL_FILE.mark
 BYTE_DAMAGE_SHARE = 0.2
 _VALUES: tuple[Any, ...] = (
     *(None, True, False, 0, 1, -1, 2, 7, 2**31, 2**63, 10**30, 0.0, 0.5, -1.5, 1e300, "", "x"),
@@ -60,13 +62,13 @@ class _File:
 
     def __init__(self, content: bytes) -> None:
         end = 8 + struct.unpack("<Q", content[:8])[0]
-        self.own = json.loads(json.loads(content[8:end])["__metadata__"][persistence.FORMAT])
+        self.own = json.loads(json.loads(content[8:end])["__metadata__"][MARK])
         self.arrays = safetensors.numpy.load(content)
 
     def content(self) -> bytes:
-        self.own["sha256"] = persistence._digest(self.own["state"], self.arrays)
+        self.own["sha256"] = digest(self.own["state"], self.arrays)
         own = json.dumps(self.own)
-        return bytes(safetensors.numpy.save(self.arrays, metadata={persistence.FORMAT: own}))
+        return bytes(safetensors.numpy.save(self.arrays, metadata={MARK: own}))
 
     def places(self) -> list[tuple[Any, Any]]:
         """Every entry of the state, as its container and its key."""

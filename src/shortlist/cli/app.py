@@ -31,8 +31,9 @@ app = typer.Typer(
     cls=HelpfulGroup,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": MAX_WIDTH},
     epilog="Exit codes: 0 done (a warning tells if training has not converged), 1 out of memory or "
-    "disk, or a package is missing, 2 wrong usage or bad data, 130 interrupted. Errors are one "
-    "line on standard error; with SHORTLIST_DEBUG=1 in the environment they come with a traceback.",
+    "disk, or a package is missing, 2 wrong usage or bad data, 130 interrupted (by SIGTERM 143, by "
+    "SIGHUP 129). Errors are one line on standard error; with SHORTLIST_DEBUG=1 in the environment "
+    "they come with a traceback.",
 )
 
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Annotated, Any
 
+import typer
 from typer import Option
 
+from shortlist.cli.checkpoints import CheckpointOptions
 from shortlist.cli.options import (
     MODEL,
     OUTPUT,
@@ -21,6 +23,7 @@ from shortlist.cli.options import (
     parse_numbers,
 )
 from shortlist.cli.reading import ReadingOptions
+from shortlist.cli.run import FAILED, INTERRUPTED
 
 SEARCH = "Search"
 _USUAL_COSTS = "1e-5:1e3:9"
@@ -95,6 +98,7 @@ def cv(
     ] = None,
     shape: ShapeOptions,
     solver: SolverOptions,
+    checkpoints: CheckpointOptions,
     reading: ReadingOptions,
     model: Annotated[
         str | None,
@@ -113,6 +117,7 @@ def cv(
 
     Prints a table with a row for each C and a column for each k; the best of a column is marked
     with a star. Fits along C start from one another, so that a whole range costs a few fits.
+    Ctrl-C, SIGTERM and SIGHUP end the search; C is then chosen from the fits that were finished.
 
     Examples:
       shortlist cv letter --Cs 0.01:100:5 --val letter
@@ -125,7 +130,6 @@ def cv(
         saved_line,
         say,
         say_data,
-        written_to,
     )
 
     if model is not None:
@@ -136,6 +140,7 @@ def cv(
     families = _families(loss, also)
     parameters = {
         **estimator_parameters(loss, shape, solver, output),
+        **checkpoints.parameters(output),
         "Cs": parse_numbers(costs or _USUAL_COSTS, "--Cs", float),
         "cv": folds,
         "losses": families,
@@ -151,6 +156,7 @@ def cv(
         refuse_label_sets,
     )
     from shortlist.cli.models import check_trainable, read_validation, remember_names
+    from shortlist.cli.saving import save_somewhere
 
     examples = read_data(data, reading, "train")
     refuse_label_sets(examples, "cv")
@@ -179,19 +185,23 @@ def cv(
     with told_of_compilation(output):
         search.fit(examples.X, examples.y, sample_weight=examples.weight, **held_out)
     remember_names(search, examples)
+    saved = None
     if model is not None:
-        import shortlist
-
         kept = {"reading": how_read(examples).to_dict()}
-        with written_to(model) as place:
-            shortlist.save(search.set_params(verbose=0), place, data=kept)
+        saved = save_somewhere(search.set_params(verbose=0), model, kept)
+    if not search.interrupted_:
+        checkpoints.remove()
     if output.as_json:
-        print_json(_as_json(data, search, model))
-        return
-    _print_tables(search)
-    _print_choice(search, several=bool(also))
-    if model is not None:
-        print_line(saved_line(model))
+        print_json(_as_json(data, search, saved))
+    else:
+        _print_tables(search)
+        _print_choice(search, several=bool(also))
+        if saved is not None:
+            print_line(saved_line(saved))
+    if search.interrupted_:
+        raise typer.Exit(INTERRUPTED)
+    if saved != model:
+        raise typer.Exit(FAILED)
 
 
 def _check_folds(folds: int, y: Any) -> None:

@@ -3,7 +3,7 @@
 0     done; also when training stopped short of its tolerance, which is a warning
 1     it cannot be done here: out of memory or disk, a package is missing
 2     wrong usage, unreadable or unsuitable data
-130   interrupted with Ctrl-C
+130   interrupted with Ctrl-C; 143 and 129 by SIGTERM and SIGHUP, which are treated alike
 141   the reader of the output has gone (as in ``shortlist predict ... | head``)
 """
 
@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from typing import Any, TextIO
 
 from shortlist._text import escape_controls
+from shortlist.cli.signals import Received, ended_like_ctrl_c
 from shortlist.cli.words import message_of
 
 DONE, FAILED, REFUSED, INTERRUPTED, UNREAD = 0, 1, 2, 130, 141
@@ -30,13 +31,18 @@ def run(args: Sequence[str] | None = None) -> int:
     warnings.showwarning = _show_warning
     # Files are read into arrays; their columns' names are compared with the model's on reading.
     warnings.filterwarnings("ignore", message="X does not have valid feature names")
+    with ended_like_ctrl_c() as received:
+        return _run(args, received)
+
+
+def _run(args: Sequence[str] | None, received: Received) -> int:
     try:
         code = _call(args)
         sys.stdout.flush()
         # typer turns Ctrl-C into this code; train uses it too, having saved what there is.
-        return _fail("interrupted", code) if code == INTERRUPTED else code
+        return _fail(received.told, received.exit_code) if code == INTERRUPTED else code
     except KeyboardInterrupt:
-        return _fail("interrupted", INTERRUPTED)
+        return _fail(received.told, received.exit_code)
     except BrokenPipeError:
         _abandon(sys.stdout)
         return UNREAD

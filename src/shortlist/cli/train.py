@@ -5,6 +5,7 @@ from typing import Annotated, Any
 import typer
 from typer import Option
 
+from shortlist.cli.checkpoints import CheckpointOptions
 from shortlist.cli.options import (
     OUTPUT,
     TRAINING,
@@ -19,7 +20,7 @@ from shortlist.cli.options import (
     estimator_parameters,
 )
 from shortlist.cli.reading import ReadingOptions
-from shortlist.cli.run import INTERRUPTED
+from shortlist.cli.run import FAILED, INTERRUPTED
 
 
 def train(
@@ -30,6 +31,7 @@ def train(
     shape: ShapeOptions,
     solver: SolverOptions,
     memory_limit: MemoryOption = None,
+    checkpoints: CheckpointOptions,
     folds: Annotated[
         int | None,
         Option(
@@ -71,7 +73,7 @@ def train(
 
     Training minimises 1/2 |W|^2 + C times the sum of the losses, and stops with a certificate of
     how close to the best possible it is. There is no step size to choose. Ctrl-C saves the model
-    as it then is and exits with code 130.
+    as it then is and exits with code 130; SIGTERM and SIGHUP do the same, with codes 143 and 129.
 
     Examples:
       shortlist train letter -o letter.model --loss smooth_hinge -k 5 -C 0.1
@@ -83,36 +85,42 @@ def train(
             raise ValueError("-v measures accuracy and makes no model: leave out -o, or -v")
         if memory_limit is not None:
             raise ValueError("--memory-limit is for training a model: leave it out, or -v")
+        if checkpoints.checkpoint is not None:
+            raise ValueError("-v keeps no checkpoints: leave out --checkpoint, or use cv")
         from shortlist.cli.cv import cross_validate_one
 
         cross_validate_one(data, cost, folds, loss, shape, solver, reading, output)
         return
     if model is None:
         raise ValueError("say where to save the model: -o MODEL (or -v N to cross-validate)")
-    from shortlist.cli.output import check_output, is_standard_output, written_to
+    from shortlist.cli.output import check_output, is_standard_output
 
     check_output(model, inputs=(data, validation, reading.labels, reading.names))
     to_stdout = is_standard_output(model)
     if to_stdout and output.as_json:
         raise ValueError("--json and -o - would both write to standard output")
+    kept_in = checkpoints.parameters(output)
     trained, summary, kept = _fit(
-        data, cost, validation, loss, shape, solver, memory_limit, reading, output
+        data, cost, validation, loss, shape, solver, memory_limit, reading, output, kept_in
     )
-    import shortlist
     from shortlist.cli.output import print_json, print_line, saved_line, say
+    from shortlist.cli.saving import save_somewhere
 
-    with written_to(model) as place:
-        shortlist.save(trained.set_params(verbose=0), place, data=kept)
+    saved = save_somewhere(trained.set_params(verbose=0), model, kept)
     interrupted = trained.result_.status == "interrupted"
     if interrupted:
-        say(output, f"the model reached so far is saved in {model}")
+        say(output, f"the model reached so far is saved in {saved}")
+    else:
+        checkpoints.remove()
     if output.as_json:
-        print_json({**summary, "model": model})
+        print_json({**summary, "model": saved})
     elif not output.quiet:
-        for line in [*_lines(summary), saved_line(model)]:
+        for line in [*_lines(summary), saved_line(saved)]:
             say(output, line) if to_stdout else print_line(line)
     if interrupted:
         raise typer.Exit(INTERRUPTED)
+    if saved != model:
+        raise typer.Exit(FAILED)
 
 
 def _fit(
@@ -125,6 +133,7 @@ def _fit(
     memory_limit: str | None,
     reading: ReadingOptions,
     output: OutputOptions,
+    kept_in: dict[str, Any],
 ) -> tuple[Any, dict[str, Any], dict[str, Any]]:
     """The fitted classifier, what there is to tell of it, and how its data was read."""
     from shortlist.cli.data import how_read, labels_in, read_data
@@ -144,7 +153,8 @@ def _fit(
     )
 
     weights = class_weights(shape.class_weight, labels_in(examples))
-    model = TopKClassifier(C=cost, class_weight=weights, memory_limit=memory_limit, **parameters)
+    limits = {"memory_limit": memory_limit, **kept_in}
+    model = TopKClassifier(C=cost, class_weight=weights, **limits, **parameters)
     check_trainable(model, y)
     like = how_read(examples)
     held_out = read_validation(like, validation, reading) if validation is not None else None

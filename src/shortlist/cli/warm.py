@@ -132,29 +132,20 @@ def _fit_all(fits: list[_Fit], quiet: bool) -> None:
     import warnings
 
     from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
     from shortlist._compiling import compilation_told
+    from shortlist._progress import progress_on
 
-    columns = (
-        TextColumn("compiling"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-        TextColumn("{task.description}"),
-    )
     console = Console(stderr=True)
-    visible = console.is_terminal and not quiet
     with (
-        Progress(*columns, console=console, disable=not visible, transient=True) as bar,
-        compilation_told(lambda text: None),  # the bar says it
+        progress_on(None if quiet else console, "compiling", count=len(fits)) as progress,
+        compilation_told(lambda text: None),  # the progress says it
         warnings.catch_warnings(),
     ):
         # Whether such a fit converges does not matter.
         warnings.simplefilter("ignore")
-        task = bar.add_task("", total=len(fits))
         for fit in fits:
-            storage = "CSR" if fit.sparse else "dense"
-            bar.update(task, description=f"{fit.loss}, k={fit.k}, {fit.dtype}, {storage}")
+            name = f"{fit.loss}, k={fit.k}, {fit.dtype}, {'CSR' if fit.sparse else 'dense'}"
+            progress.begin(name)
             fit.run()
-            bar.advance(task)
+            progress.finish(name)

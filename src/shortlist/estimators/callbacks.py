@@ -4,13 +4,13 @@ Training is the task "fit" with a task "epoch" for each epoch. How many there wi
 in advance: the gap decides. With an older scikit-learn there is nothing to support.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from numpy.typing import NDArray
 
 from shortlist.solvers.records.run import Callback, Progress
-from shortlist.solvers.strategy.train import Solution
 
 try:
     from sklearn.callback import CallbackSupportMixin, with_callbacks
@@ -23,88 +23,78 @@ except ImportError:
         return method
 
 
-def train_with_callbacks(
+@contextmanager
+def told_to_scikit_learn(
     estimator: Any,
-    train: Callable[[Callback | None], Solution],
     callback: Callback | None,
     attributes: Callable[[NDArray], dict[str, Any]],
     **data: Any,
-) -> Solution:
-    """``train(callback)``, with the estimator's scikit-learn callbacks told of every epoch too.
+) -> Iterator[Callback | None]:
+    """A callback that tells the estimator's scikit-learn callbacks of an epoch, then ``callback``.
 
-    ``attributes(weights)`` are the fitted attributes of a model with these weights, made only for
-    callbacks that ask for it; ``data`` are X, y and metadata as the user gave them.
+    The estimator is to be fitted at the end of the block. ``attributes(weights)`` are the fitted
+    attributes of a model with these weights, made only for callbacks that ask for it; ``data`` are
+    X, y and metadata as the user gave them. The estimator's ``fit`` has to be decorated with
+    ``with_callbacks``, which releases what the callbacks hold.
     """
     if not getattr(estimator, "_skl_callbacks", None):
-        return train(callback)
-    return _train_in_context(estimator, train, callback, attributes, data)
-
-
-@with_callbacks
-def _train_in_context(
-    estimator: Any,
-    train: Callable[[Callback | None], Solution],
-    callback: Callback | None,
-    attributes: Callable[[NDArray], dict[str, Any]],
-    data: dict[str, Any],
-) -> Solution:
+        yield callback
+        return
     whole = estimator._init_callback_context(max_subtasks=None)
     whole.call_on_fit_task_begin(estimator=estimator, **data)
-    epochs = _EpochTasks(whole, estimator, attributes, data)
+    epochs = _EpochTasks(whole, estimator, data)
 
     def told(progress: Progress) -> object:
-        stop = epochs.end(progress)
+        stop = epochs.end(progress, lambda: attributes(progress.weights))
         answer = callback(progress) if callback is not None else None
         return True if stop else answer
 
     epochs.begin()
-    solution = train(told)
-    epochs.close(solution.weights)
+    yield told
+    epochs.close(lambda: _fitted_attributes(estimator))
     whole.call_on_fit_task_end(
         estimator=estimator,
-        reconstruction_attributes=lambda: attributes(solution.weights),
+        reconstruction_attributes=lambda: _fitted_attributes(estimator),
         **data,
     )
-    return solution
+
+
+def _fitted_attributes(estimator: Any) -> dict[str, Any]:
+    return {
+        name: value
+        for name, value in vars(estimator).items()
+        if name.endswith("_") and not name.startswith("_")
+    }
 
 
 class _EpochTasks:
     """The tasks below "fit". The solver tells of an epoch when it is over; the next begins then."""
 
-    def __init__(
-        self,
-        whole: Any,
-        estimator: Any,
-        attributes: Callable[[NDArray], dict[str, Any]],
-        data: dict[str, Any],
-    ) -> None:
-        self.whole, self.estimator = whole, estimator
-        self.attributes, self.data = attributes, data
+    def __init__(self, whole: Any, estimator: Any, data: dict[str, Any]) -> None:
+        self.whole, self.estimator, self.data = whole, estimator, data
         self.task: Any = None
 
     def begin(self) -> None:
         self.task = self.whole.subcontext(task_name="epoch")
         self.task.call_on_fit_task_begin(estimator=self.estimator, **self.data)
 
-    def end(self, progress: Progress) -> bool:
+    def end(self, progress: Progress, attributes: Callable[[], dict[str, Any]]) -> bool:
         if self.task is None:
             self.begin()
-        stop = self._end(progress.weights)
+        stop = self._end(attributes)
         if not stop and not _is_last(progress):
             self.begin()
         return stop
 
-    def close(self, weights: NDArray) -> None:
+    def close(self, attributes: Callable[[], dict[str, Any]]) -> None:
         """End the epoch that training broke off in, or that it turned out not to need."""
         if self.task is not None:
-            self._end(weights)
+            self._end(attributes)
 
-    def _end(self, weights: NDArray) -> bool:
+    def _end(self, attributes: Callable[[], dict[str, Any]]) -> bool:
         task, self.task = self.task, None
         stop: bool = task.call_on_fit_task_end(
-            estimator=self.estimator,
-            reconstruction_attributes=lambda: self.attributes(weights),
-            **self.data,
+            estimator=self.estimator, reconstruction_attributes=attributes, **self.data
         )
         return stop
 

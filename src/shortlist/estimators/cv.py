@@ -13,11 +13,13 @@ from sklearn.utils.validation import check_is_fitted
 from shortlist.estimators.cv_folds import Part
 from shortlist.estimators.cv_grid import Grid
 from shortlist.estimators.cv_options import families_of
+from shortlist.estimators.cv_paths import in_folder
 from shortlist.estimators.cv_request import request_of
 from shortlist.estimators.cv_results import (
     FAMILY,
     Results,
     results_of,
+    warn_of_interrupt,
     warn_of_open_edges,
     warn_of_unfinished,
 )
@@ -99,6 +101,11 @@ class TopKClassifierCV(ShortlistClassifier):
         Seeds the order of visits, the same for all fits, and the subsets of ``shots``.
     verbose : int, default=0
         1 writes a line for every fit of the search, 2 shows progress within fits too.
+    checkpoint : path-like or None, default=None
+        A folder to keep finished and unfinished fits in, each as the ``checkpoint`` of
+        :class:`TopKClassifier`: the same ``fit`` in another process goes on from there.
+    checkpoint_every : float, default=60.0
+        Seconds between two checkpoints of a fit.
 
     Attributes
     ----------
@@ -124,6 +131,8 @@ class TopKClassifierCV(ShortlistClassifier):
         certified shortlists leave no other C a chance.
     mean_scores_, std_scores_ : ndarray of shape (rows of the table, n_ks)
         The accuracies of that table as matrices.
+    interrupted_ : bool
+        Whether Ctrl-C ended the search early.
     classes_ : ndarray of shape (n_classes,)
 
     Notes
@@ -176,6 +185,8 @@ class TopKClassifierCV(ShortlistClassifier):
         class_weight: Any = None,
         random_state: Any = None,
         verbose: int = 0,
+        checkpoint: Any = None,
+        checkpoint_every: float = 60.0,
     ) -> None:
         self.loss = loss
         self.k = k
@@ -201,6 +212,8 @@ class TopKClassifierCV(ShortlistClassifier):
         self.class_weight = class_weight
         self.random_state = random_state
         self.verbose = verbose
+        self.checkpoint = checkpoint
+        self.checkpoint_every = checkpoint_every
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -222,14 +235,18 @@ class TopKClassifierCV(ShortlistClassifier):
 
         X may be an array, a sparse matrix, a frame, a torch tensor or a list of such shards.
         ``X_val`` and ``y_val`` replace cross-validation by one given validation set; ``groups``
-        are passed to the splitter.
+        are passed to the splitter. Ctrl-C ends the search: the models are then chosen from the fits
+        that were finished, and trained.
         """
         request = request_of(self, X, y, sample_weight, X_val, y_val, groups)
-        paths = request.fit_paths()
+        paths, self.interrupted_ = request.fit_paths()
         results = results_of(paths, request.families, request.measure.ks)
+        if self.interrupted_:
+            warn_of_interrupt(results, len(request.folds))
         chosen = results.chosen()
         if request.refit_on == "nothing":
-            models = {at: paths[at[0]].models[at[1]] for at in set(chosen.values())}
+            path_of = {path.family: path for path in paths}
+            models = {at: path_of[at[0]].models[at[1]] for at in set(chosen.values())}
         else:
             models = _trained(chosen, request.families, request.final_part())
         self._report(results, request.grids)
@@ -245,7 +262,8 @@ class TopKClassifierCV(ShortlistClassifier):
         )
         self.decided_ = results.decided()
         warn_of_unfinished(results, self.tol)
-        warn_of_open_edges(grids, self.ks_)
+        if not self.interrupted_:
+            warn_of_open_edges(grids, self.ks_)
 
     def _adopt(
         self,
@@ -343,7 +361,7 @@ class TopKClassifierCV(ShortlistClassifier):
 
     def _to_state(self) -> tuple[dict[str, NDArray], dict[str, Any]]:
         check_is_fitted(self)
-        params = self.get_params(deep=False)
+        params = {**self.get_params(deep=False), "checkpoint": None}
         for name, kept, what in (
             ("cv", Integral, "a splitter or a list of splits"),
             ("scoring", str, "a function"),
@@ -402,7 +420,8 @@ def _trained(
     models = {}
     for number in sorted({family for family, _ in chosen.values()}):
         Cs = sorted({C for family, C in chosen.values() if family == number})
-        for model in families[number].fit_path(data.X, data.y, Cs, data.weight):
+        family = in_folder(families[number], f"family {number}, refit")
+        for model in family.fit_path(data.X, data.y, Cs, data.weight):
             if model.result_.status == "interrupted":
                 raise KeyboardInterrupt
             models[number, model.C] = model

@@ -12,7 +12,9 @@ from shortlist.estimators.linear import TopKClassifier
 from shortlist.estimators.training import check_parameters
 
 # What a family in ``losses`` may not set: C is searched, and these belong to the whole search.
-_NOT_PER_FAMILY = frozenset({"C", "normalize", "warm_start", "random_state", "verbose"})
+_NOT_PER_FAMILY = frozenset(
+    {"C", "normalize", "warm_start", "random_state", "verbose", "checkpoint", "checkpoint_every"}
+)
 
 # All examples, the first of several subsets, or nothing: the models of the search are the answer.
 RefitOn = Literal["all", "first", "nothing"]

@@ -6,7 +6,7 @@ import threading
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from joblib import Parallel, delayed, effective_n_jobs
@@ -107,6 +107,34 @@ def run_paths(
         Parallel(n_jobs=jobs, require="sharedmem")(
             delayed(path.advance)(Cs_of[path.family]) for path in tasks
         )
+
+
+def finished_part(paths: list[Path], Cs_of: dict[int, list[float]]) -> list[Path]:
+    """What an interrupted search can choose from: fits on the same folds, for whole ranges of C.
+
+    ``Cs_of`` are the values that each family was to go through. Folds that were cut are left out,
+    and so are families without a whole fold. If there is none at all, or only one fold, the first
+    fold counts as far as it got.
+    """
+    first = [path for path in paths if path.fold.number == paths[0].fold.number and path.outcomes]
+    whole = [path for path in paths if set(Cs_of[path.family]) <= set(path.outcomes)]
+    families = {path.family for path in whole}
+    folds = [{path.fold.number for path in whole if path.family == each} for each in families]
+    # Families go through the folds in the same order: the first of them is common to all.
+    common = set.intersection(*folds) if folds else set()
+    if len(common) < 2:
+        return first
+    return [
+        replace(path, outcomes={C: path.outcomes[C] for C in Cs_of[path.family]})
+        for path in whole
+        if path.fold.number in common
+    ]
+
+
+def in_folder(family: TopKClassifier, name: str) -> TopKClassifier:
+    """A family's classifier for one path of fits, with a folder of checkpoints of its own."""
+    folder = None if family.checkpoint is None else os.path.join(family.checkpoint, name)
+    return TopKClassifier(**{**family.get_params(), "checkpoint": folder})
 
 
 def duals_fit(folds: list[Fold], families: int, n_classes: int) -> bool:

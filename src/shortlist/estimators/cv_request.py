@@ -25,7 +25,13 @@ from shortlist.estimators.cv_options import (
     refit_on_what,
     usable_ks,
 )
-from shortlist.estimators.cv_paths import Path, duals_fit, run_paths
+from shortlist.estimators.cv_paths import (
+    Path,
+    duals_fit,
+    finished_part,
+    in_folder,
+    run_paths,
+)
 from shortlist.estimators.linear import TopKClassifier
 from shortlist.estimators.multilabel import is_indicator
 from shortlist.estimators.normalization import normalized
@@ -57,24 +63,43 @@ class Request:
     n_jobs: int | None
     verbose: int
 
-    def fit_paths(self) -> list[Path]:
-        """Rounds of fits, all families and folds together, until no grid asks for more."""
+    def fit_paths(self) -> tuple[list[Path], bool]:
+        """Rounds of fits, all families and folds together, until no grid asks for more.
+
+        Returns the paths, and whether Ctrl-C ended them: then these are what was finished.
+        """
         many_rounds = any(grid.limit or grid.patience or grid.refine for grid in self.grids)
         keep_warm = many_rounds and duals_fit(self.folds, len(self.families), self.n_classes)
         keep_models = self.refit_on == "nothing"
         paths = [
-            Path(number, family, fold, self.measure, keep_models, keep_warm, self.verbose)
+            Path(
+                number,
+                in_folder(family, f"family {number}, fold {fold.number}"),
+                fold,
+                self.measure,
+                keep_models,
+                keep_warm,
+                self.verbose,
+            )
             for number, family in enumerate(self.families)
             for fold in self.folds
         ]
         while any(pending := [grid.pending() for grid in self.grids]):
-            run_paths(paths, dict(enumerate(pending)), self.n_classes, self.n_jobs)
+            try:
+                run_paths(paths, dict(enumerate(pending)), self.n_classes, self.n_jobs)
+            except KeyboardInterrupt:
+                # The rounds before are whole; of the first one some folds may be.
+                asked = [list(grid.scores) or pending[i] for i, grid in enumerate(self.grids)]
+                finished = finished_part(paths, dict(enumerate(asked)))
+                if not finished:
+                    raise
+                return finished, True
             for number, grid in enumerate(self.grids):
                 own = [path for path in paths if path.family == number]
                 for C in own[0].outcomes:
                     criteria = [path.outcomes[C].measured.criteria for path in own]
                     grid.scores[C] = np.array(criteria)
-        return paths
+        return paths, False
 
     def final_part(self) -> Part:
         """What the chosen models are trained on."""

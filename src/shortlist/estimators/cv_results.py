@@ -84,10 +84,22 @@ def results_of(paths: list[Path], families: list[TopKClassifier], ks: tuple[int,
     rows, outcomes = [], []
     for number in range(len(families)):
         folds = [path for path in paths if path.family == number]
-        for C in sorted(folds[0].outcomes):
+        # An interrupted search may have nothing of a family.
+        for C in sorted(folds[0].outcomes) if folds else []:
             rows.append((number, C))
             outcomes.append([path.outcomes[C] for path in folds])
     return Results(families, ks, rows, outcomes)
+
+
+def warn_of_interrupt(results: Results, n_folds: int) -> None:
+    """Say from what an interrupted search chooses."""
+    warnings.warn(
+        f"the search was interrupted: C is chosen from {len(results.rows)} values measured on "
+        f"{len(results.outcomes[0])} of {n_folds} folds. The chosen models are trained now; Ctrl-C "
+        "ends that too.",
+        UserWarning,
+        stacklevel=level_outside(),
+    )
 
 
 def warn_of_unfinished(results: Results, tol: float) -> None:

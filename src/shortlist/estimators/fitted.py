@@ -1,12 +1,13 @@
 """What the classifiers share: fits that succeed whole or not at all, and what they leave."""
 
 from collections.abc import Callable
-from functools import wraps
+from functools import partial, wraps
 from typing import Any, TypeVar, cast
 
 import numpy as np
 
-from shortlist.estimators.callbacks import train_with_callbacks
+from shortlist.estimators.callbacks import told_to_scikit_learn
+from shortlist.estimators.checkpoints import open_checkpoint
 from shortlist.estimators.convergence import warn_unless_converged
 from shortlist.estimators.progress import with_progress
 from shortlist.estimators.training import seed_of
@@ -46,32 +47,29 @@ def fit_model(
     """Check the data, train ``model`` and make it a fitted one; what both classifiers' fit does."""
     problem, examples = model._problem(X, y, sample_weight)
     accuracy = model._accuracy_on(*validation)
-    state, weights = model._warm_start(problem)
+    checkpoint = open_checkpoint(model, problem, X)
+    resume = checkpoint.snapshot() if checkpoint is not None else None
+    state, weights = model._warm_start(problem) if resume is None else (None, None)
     title = f"{model.loss} k={model.k} C={model.C:g}"
-
-    def run(told: Callback | None) -> Solution:
-        with with_progress(model.verbose, title, told) as shown:
-            return train(
-                problem,
-                tol=float(model.tol),
-                max_epochs=float(model.max_epochs),
-                seed=seed_of(model.random_state),
-                state=state,
-                weights=weights,
-                callback=shown,
-                accuracy=accuracy,
-            )
-
-    solution = train_with_callbacks(
-        model,
-        run,
-        callback,
-        lambda weights: model._attributes(weights, examples),
-        X=X,
-        y=y,
-        metadata={} if sample_weight is None else {"sample_weight": sample_weight},
-    )
-    adopt(model, model._attributes(solution.weights, examples), solution.result)
+    attributes = partial(model._attributes, examples=examples)
+    metadata = {} if sample_weight is None else {"sample_weight": sample_weight}
+    with (
+        told_to_scikit_learn(model, callback, attributes, X=X, y=y, metadata=metadata) as told,
+        with_progress(model.verbose, title, told) as shown,
+    ):
+        solution = train(
+            problem,
+            tol=float(model.tol),
+            max_epochs=float(model.max_epochs),
+            seed=seed_of(model.random_state),
+            state=state,
+            weights=weights,
+            callback=shown,
+            accuracy=accuracy,
+            keeper=checkpoint,
+            resume=resume,
+        )
+        adopt(model, attributes(solution.weights), solution.result)
     warn_unless_converged(solution.result, model.C, model.tol)
     return problem, solution
 
@@ -87,7 +85,8 @@ def adopt(model: Any, attributes: dict[str, Any], result: Result) -> None:
 def common_meta(model: Any) -> dict[str, Any]:
     """What a model file says of either classifier."""
     meta: dict[str, Any] = {
-        "params": model.get_params(),
+        # Where checkpoints lie is no part of a model.
+        "params": {**model.get_params(), "checkpoint": None},
         "classes": model.classes_,
         "multilabel": model.multilabel_,
         "n_features_in": model.n_features_in_,

@@ -9,7 +9,7 @@ from scipy import sparse
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
 from shortlist._memory import available_bytes
-from shortlist.estimators.callbacks import CallbackSupportMixin
+from shortlist.estimators.callbacks import CallbackSupportMixin, with_callbacks
 from shortlist.estimators.fitted import (
     all_or_nothing,
     common_meta,
@@ -54,7 +54,7 @@ class KernelTopKClassifier(PathMixin, CallbackSupportMixin, ShortlistClassifier)
     Parameters
     ----------
     loss, k, variant, smoothing, C, tol, max_epochs, fit_intercept, intercept_scaling, \
-            class_weight, random_state, verbose
+            class_weight, random_state, verbose, checkpoint, checkpoint_every
         Those of :class:`TopKClassifier`. The truncated entropy, which is not convex, has no
         kernel version. An intercept adds the constant ``intercept_scaling ** 2`` to the kernel.
     kernel : {"rbf", "linear", "poly", "precomputed"} or callable, default="rbf"
@@ -130,6 +130,8 @@ class KernelTopKClassifier(PathMixin, CallbackSupportMixin, ShortlistClassifier)
         class_weight: Any = None,
         random_state: Any = None,
         verbose: int = 0,
+        checkpoint: Any = None,
+        checkpoint_every: float = 60.0,
     ) -> None:
         self.loss = loss
         self.k = k
@@ -148,6 +150,8 @@ class KernelTopKClassifier(PathMixin, CallbackSupportMixin, ShortlistClassifier)
         self.class_weight = class_weight
         self.random_state = random_state
         self.verbose = verbose
+        self.checkpoint = checkpoint
+        self.checkpoint_every = checkpoint_every
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -157,6 +161,7 @@ class KernelTopKClassifier(PathMixin, CallbackSupportMixin, ShortlistClassifier)
         return tags
 
     @all_or_nothing
+    @with_callbacks
     def fit(
         self,
         X: ArrayLike,

@@ -11,7 +11,7 @@ from sklearn.utils.extmath import row_norms
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from shortlist.datasets.on_disk import RowsOnDisk
-from shortlist.estimators.callbacks import CallbackSupportMixin
+from shortlist.estimators.callbacks import CallbackSupportMixin, with_callbacks
 from shortlist.estimators.elsewhere import check_elsewhere, open_examples, stays_elsewhere
 from shortlist.estimators.fitted import (
     all_or_nothing,
@@ -96,6 +96,13 @@ class TopKClassifier(PathMixin, CallbackSupportMixin, ShortlistClassifier):
         "4GB", or a number of bytes, that the process's resident set is kept below. X may then be a
         memory map (``np.load(..., mmap_mode="r")``) or ``read_dataset(..., on_disk=True)``, larger
         than memory: its rows are read in pieces, and duals that do not fit are mapped or not kept.
+    checkpoint : path-like or None, default=None
+        A file to keep training in, so that a process that was killed loses at most
+        ``checkpoint_every`` seconds: the same ``fit`` in another process goes on from there.
+        It is data, checked when it is read, and refused if data or parameters differ. It stays
+        when training has ended: delete it then.
+    checkpoint_every : float, default=60.0
+        Seconds between two checkpoints. They are written between blocks of visits or steps.
 
     Attributes
     ----------
@@ -142,6 +149,8 @@ class TopKClassifier(PathMixin, CallbackSupportMixin, ShortlistClassifier):
         random_state: Any = None,
         verbose: int = 0,
         memory_limit: str | int | None = None,
+        checkpoint: Any = None,
+        checkpoint_every: float = 60.0,
     ) -> None:
         self.loss = loss
         self.k = k
@@ -158,6 +167,8 @@ class TopKClassifier(PathMixin, CallbackSupportMixin, ShortlistClassifier):
         self.random_state = random_state
         self.verbose = verbose
         self.memory_limit = memory_limit
+        self.checkpoint = checkpoint
+        self.checkpoint_every = checkpoint_every
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -166,6 +177,7 @@ class TopKClassifier(PathMixin, CallbackSupportMixin, ShortlistClassifier):
         return tags
 
     @all_or_nothing
+    @with_callbacks
     def fit(
         self,
         X: ArrayLike,

@@ -11,12 +11,14 @@ from sklearn.base import clone
 
 from shortlist._text import Setting
 from shortlist.errors import WordedError
+from shortlist.estimators.checkpoints import Checkpoint, open_folder
 from shortlist.estimators.convergence import warn_unless_converged
 from shortlist.estimators.fitted import adopt
 from shortlist.estimators.progress import with_progress
 from shortlist.estimators.training import check_scale, make_costs, seed_of
 from shortlist.solvers.records.run import Callback
 from shortlist.solvers.strategy.path import Path
+from shortlist.solvers.strategy.train import Solution
 
 
 def check_path(Cs: Any) -> list[float]:
@@ -56,13 +58,15 @@ class ModelPath:
         check_scale(problem.storage, make_costs(costs.y, costs.cost, largest_C))
         seed = seed_of(estimator.random_state)
         self.path = Path(problem, float(estimator.tol), float(estimator.max_epochs), seed)
+        self.checkpoints = open_folder(estimator, self.checked, problem, X)
+        self._last_checkpoint: Checkpoint | None = None
 
     def fit(self, C: float, callback: Callback | None = None) -> Any:
         """The fitted model at C."""
         title = f"{self.estimator.loss} k={self.estimator.k} C={C:g}"
         with with_progress(self.estimator.verbose, title, callback) as told:
-            solution = self.path.solve(C, told)
-        model = clone(self.estimator).set_params(C=C)
+            solution = self._solve(C, told)
+        model = clone(self.estimator).set_params(C=C, checkpoint=None)
         for name, value in vars(self.checked).items():
             # What the checks learned: classes_, n_features_in_, feature_names_in_ and the like.
             if name.endswith("_") and not name.startswith("_"):
@@ -70,6 +74,22 @@ class ModelPath:
         adopt(model, model._attributes(solution.weights, self.examples), solution.result)
         warn_unless_converged(solution.result, C, self.estimator.tol)
         return model
+
+    def _solve(self, C: float, told: Callback | None) -> Solution:
+        """The solution at C: that of an earlier process, whole or in part, or a new one."""
+        if self.checkpoints is None:
+            return self.path.solve(C, told)
+        checkpoint, before = self.checkpoints.at(C), self.path.last
+        saved = checkpoint.load()
+        if isinstance(saved, Solution):
+            return self.path.adopt(C, saved)
+        solution = self.path.solve(C, told, keeper=checkpoint, resume=saved)
+        if solution.result.status not in ("interrupted", "stopped"):
+            # The next fit goes on from these duals; those before are not needed any more.
+            if self._last_checkpoint is not None and before is not None:
+                self._last_checkpoint.finish(before)
+            self._last_checkpoint = checkpoint
+        return solution
 
 
 def follow_path(
@@ -117,7 +137,8 @@ class PathMixin:
         own. Values are visited in increasing order and returned in the order given, as one fitted
         classifier per C. ``callback`` is called with each as it is ready and ends the path by
         returning True; Ctrl-C ends it too. The models reached so far are returned then. The
-        estimator itself stays as it is.
+        estimator itself stays as it is. ``checkpoint`` names a folder here, with a file for
+        each C.
         """
         wanted = check_path(Cs)
         return follow_path(ModelPath(self, X, y, sample_weight, max(wanted)), wanted, callback)

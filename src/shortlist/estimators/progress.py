@@ -1,14 +1,14 @@
-"""Progress for people: a live line on a terminal, plain lines elsewhere.
+"""Progress of a fit, for people: see :class:`shortlist._progress.StatusLine`.
 
 Only computed gaps are shown, never estimates; between two of them the last one stands.
 """
 
 import math
-import sys
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from shortlist._progress import StatusLine, duration, is_trusted
+from shortlist.solvers.records.result import Evaluation
 from shortlist.solvers.records.run import Callback, Progress
 
 
@@ -18,63 +18,56 @@ def with_progress(verbose: int, title: str, callback: Callback | None) -> Iterat
     if not verbose:
         yield callback
         return
-    line = _Line(title)
+    from rich.console import Console
 
-    def told(progress: Progress) -> object:
-        line.show(progress)
-        return callback(progress) if callback is not None else None
+    pace = _Pace()
+    with StatusLine(Console(stderr=True)) as line:
 
-    try:
+        def told(progress: Progress) -> object:
+            line.show(title, _parts(progress, pace.seconds_left(progress)))
+            return callback(progress) if callback is not None else None
+
         yield told
-    finally:
-        line.close()
 
 
-class _Line:
-    def __init__(self, title: str) -> None:
-        self.title = title
-        self.live = sys.stderr.isatty()
-        self.last_shown = -math.inf
-        self.text = ""
-
-    def show(self, progress: Progress) -> None:
-        now = time.monotonic()
-        # A person reads a few lines a second; a log wants one every few seconds.
-        if now - self.last_shown < (0.1 if self.live else 2.0):
-            self.text = self._text(progress)
-            return
-        self.last_shown = now
-        self.text = ""
-        self._write(self._text(progress))
-
-    def close(self) -> None:
-        if self.text:
-            self._write(self.text)
-        if self.live and self.last_shown > -math.inf:
-            sys.stderr.write("\n")
-            sys.stderr.flush()
-
-    def _write(self, text: str) -> None:
-        sys.stderr.write(f"\r\x1b[2K{text}" if self.live else f"{text}\n")
-        sys.stderr.flush()
-
-    def _text(self, progress: Progress) -> str:
-        parts = [f"{self.title}: epoch {progress.epoch:.1f}", f"{progress.seconds:.1f} s"]
-        last = progress.last
-        if last is not None and math.isfinite(last.gap):
-            parts.append(f"relative gap {last.relative_gap:.2e} at epoch {last.epoch:.1f}")
-            parts.append(f"target {progress.tol:.0e}")
-            if (left := _seconds_left(progress)) is not None:
-                parts.append(f"about {left:.0f} s left")
-        elif last is not None:
-            parts.append(f"objective {last.primal:.6g}")
-        return ", ".join(parts)
-
-
-def _seconds_left(progress: Progress) -> float | None:
-    """Assuming the gap falls from 1 at a constant rate."""
+def _parts(progress: Progress, seconds_left: float | None) -> list[str]:
+    """What there is to say, the most important first."""
+    parts = [f"epoch {round(progress.epoch, 1):g}"]
     last = progress.last
-    if last is None or not 0 < last.relative_gap < 1 or last.relative_gap <= progress.tol:
-        return None
-    share = math.log(progress.tol) / math.log(last.relative_gap)
-    return max(last.seconds * share - progress.seconds, 0.0)
+    goal = ""
+    if last is not None and math.isfinite(last.gap):
+        parts.append(f"relative gap {last.relative_gap:.1e}")
+        goal = f"goal {progress.tol:.0e}"
+    elif last is not None:
+        parts.append(f"objective {last.primal:.6g}")
+    parts.append(f"{progress.seconds:.1f} s")
+    if seconds_left is not None:
+        parts.append(f"about {duration(seconds_left)} left")
+    return [*parts, goal] if goal else parts
+
+
+class _Pace:
+    """How fast the gap has fallen since it was first below 1."""
+
+    def __init__(self) -> None:
+        self.first: Evaluation | None = None
+        self.latest: Evaluation | None = None
+        self.n_evaluations = 0
+
+    def seconds_left(self, progress: Progress) -> float | None:
+        """If the logarithm of the gap falls on as before; None while that is little to go by."""
+        last = progress.last
+        if last is None or not progress.tol < last.relative_gap < 1:
+            return None
+        if self.first is None:
+            self.first = last
+        if last is not self.latest:
+            self.latest = last
+            self.n_evaluations += 1
+        fallen = math.log(self.first.relative_gap / last.relative_gap)
+        still_to_fall = math.log(last.relative_gap / progress.tol)
+        share = fallen / (fallen + still_to_fall)
+        if not is_trusted(share, self.n_evaluations, progress.seconds):
+            return None
+        seconds = (last.seconds - self.first.seconds) * still_to_fall / fallen
+        return max(seconds - (progress.seconds - last.seconds), 0.0)

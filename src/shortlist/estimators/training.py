@@ -1,6 +1,7 @@
 """From a user's X, y and weights to the solver's problem: checks in the user's terms."""
 
 import math
+import os
 from collections.abc import Mapping
 from numbers import Integral, Real
 from typing import Any
@@ -37,6 +38,12 @@ def check_parameters(estimator: Any) -> None:
     epochs = estimator.max_epochs
     if not isinstance(epochs, Integral) or isinstance(epochs, bool) or epochs < 1:
         raise ParameterError("max_epochs", f"must be an integer, 1 or larger; got {epochs!r}")
+    seconds = estimator.checkpoint_every
+    real = isinstance(seconds, Real) and not isinstance(seconds, bool)
+    if not real or not 0 <= float(seconds) < math.inf:
+        raise ParameterError("checkpoint_every", f"must be seconds, 0 or more; got {seconds!r}")
+    if not isinstance(estimator.checkpoint, str | os.PathLike | None):
+        raise TypeError(f"checkpoint must be a path or None; got {estimator.checkpoint!r}")
     check_normalize(getattr(estimator, "normalize", None))  # kernels have no such parameter
     check_memory_limit(getattr(estimator, "memory_limit", None))
     # Names and ranges of the rest are checked where the loss is made.

@@ -171,13 +171,16 @@ def _ctrl_c_not_swallowed() -> Iterator[None]:
     Training catches Ctrl-C and returns the model it has. A unit must not be stored like that.
     """
     main = threading.current_thread() is threading.main_thread()
-    if not main or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
+    before = signal.getsignal(signal.SIGINT)
+    if not main or before not in (signal.default_int_handler, signal.SIG_IGN):
         yield
         return
     caught = False
 
     def note(number: int, frame: Any) -> None:
         nonlocal caught
+        if number == signal.SIGINT and before == signal.SIG_IGN:
+            return  # a job in the background; other signals that end it come here too
         caught = True
         raise KeyboardInterrupt
 
@@ -187,7 +190,7 @@ def _ctrl_c_not_swallowed() -> Iterator[None]:
         if caught:
             raise KeyboardInterrupt
     finally:
-        signal.signal(signal.SIGINT, signal.default_int_handler)
+        signal.signal(signal.SIGINT, before)
 
 
 @contextmanager

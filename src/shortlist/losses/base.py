@@ -111,10 +111,16 @@ class Loss:
         """
         self._require_convex("conjugate")
         v, y, single = self._check(v, y, "v", finite=False)
+        values = self.row_conjugates(v, y)
+        return values[0] if single else values
+
+    def row_conjugates(self, v: NDArray, labels: NDArray) -> NDArray:
+        """Conjugates of rows of duals; labels as kernels take them, unchecked."""
         tolerance = 4.0 * np.finfo(v.dtype).eps * v.shape[1]
         values = np.empty(v.shape[0])
-        _conjugate_rows(self.spec, v, y, tolerance, values)
-        return values[0] if single else values
+        rows, y = kernel_array(v, v.dtype), kernel_array(labels, np.int64)
+        _conjugate_rows(self.spec, rows, y, tolerance, values)
+        return values
 
     def dual_step(self, q: ArrayLike, y: ArrayLike, eta: ArrayLike) -> NDArray:
         """Solve  min over v of L*(y, v) - <q, v> + eta/2 |v|^2.

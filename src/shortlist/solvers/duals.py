@@ -17,8 +17,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 
 from shortlist._jit import is_array, njit, overloaded
+from shortlist._sparse import check_sparse
 from shortlist.solvers import memory
 
 # Entries a kernel may be given at once to fill, however full they turn out to be.
@@ -95,6 +97,35 @@ class SparseDuals:
         dense = np.empty(self.shape, self.dtype)
         _expand(self._pool, dense)
         return dense
+
+    def entries(self) -> tuple[NDArray, NDArray, NDArray]:
+        """How many entries each example has, and their columns and values, example by example."""
+        pool = self._pool
+        counts = pool.counts.astype(np.int64)
+        # The first entry of each example moves from its place in the pool to the end so far.
+        shifts = pool.begin - (np.cumsum(counts) - counts)
+        places = np.repeat(shifts, counts) + np.arange(counts.sum())
+        return pool.counts, pool.columns[places], pool.values[places]
+
+    @classmethod
+    def from_entries(
+        cls, m: int, counts: NDArray, columns: NDArray, values: NDArray
+    ) -> "SparseDuals":
+        """The inverse of :meth:`entries`; ValueError if these are not entries of duals."""
+        indptr = np.concatenate([[0], np.cumsum(counts, dtype=np.int64)])
+        listed = sparse.csr_array((values, columns, indptr), shape=(len(counts), m))
+        check_sparse(listed)
+        if not listed.has_canonical_format:
+            raise ValueError("an example's classes are not in their order")
+        duals = cls(len(counts), m, values.dtype)
+        duals._pool.columns.resize(columns.size, refcheck=False)
+        duals._pool.values.resize(values.size, refcheck=False)
+        for own, given in zip(
+            duals._pool, (values, columns, indptr[:-1], counts, counts), strict=False
+        ):
+            own[:] = given
+        duals._pool.used[0] = values.size
+        return duals
 
     def __getitem__(self, part: slice) -> "SparseDuals":
         """Some of the examples, which share the pool."""

@@ -17,6 +17,7 @@ from torch import Tensor, nn
 from torch.utils.data import DataLoader, Dataset
 
 from shortlist._files import atomic_write
+from shortlist._progress import progress_on
 
 __all__ = ["FeatureFiles", "extract_features"]
 
@@ -209,22 +210,15 @@ def _split(batch: Any) -> tuple[Any, Any]:
 
 def _with_progress(data: Iterable[Any], shown: bool | None) -> Iterator[tuple[Any, Any]]:
     from rich.console import Console
-    from rich.progress import (
-        BarColumn,
-        MofNCompleteColumn,
-        Progress,
-        TextColumn,
-        TimeRemainingColumn,
-    )
 
     console = Console(stderr=True)
     visible = console.is_terminal if shown is None else shown
-    total = len(data) if isinstance(data, Sized) else None
-    columns = (TextColumn("features"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=console, disable=not visible) as bar:
+    count = len(data) if isinstance(data, Sized) else None
+    with progress_on(console if visible else None, "features", count=count) as progress:
         try:
-            for batch in bar.track(data, total=total):
+            for number, batch in enumerate(data, 1):
                 yield _split(batch)
+                progress.finish(f"batch {number}")
         except ValueError as error:
             # A loading process's error comes as a traceback whose last line holds the message.
             if "DataLoader worker process" not in str(error):

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shortlist.solvers.problem import Problem
+from shortlist.solvers.records.checkpoint import ASCENT, FINISH, Keeper, Snapshot, Stage
 from shortlist.solvers.records.clock import working_time
 from shortlist.solvers.records.result import Evaluation, Result
 from shortlist.solvers.storage.base import State
@@ -58,6 +59,8 @@ class Run:
     bound: float = 0.0
     clock: float = field(default_factory=working_time)
     history: list[Evaluation] = field(default_factory=list)
+    keeper: Keeper | None = None
+    stage: Stage = field(default_factory=Stage)
     at_zero: float = field(init=False)
 
     def __post_init__(self) -> None:
@@ -124,8 +127,37 @@ class Run:
         found = self.problem.certify(self.state, self.wanted)
         return self.record(found.primal, found.dual, self.state.weights)
 
+    def begin(self, stage: str, gamma: float = 0.0) -> None:
+        self.stage = Stage(stage, self.epochs, len(self.history), gamma)
+
+    def go_on_from(self, snapshot: Snapshot) -> None:
+        """Continue the count of epochs and seconds, and the history, of an earlier process."""
+        self.stage, self.solver = snapshot.stage, snapshot.solver
+        self.epochs = snapshot.epochs
+        self.clock -= snapshot.seconds
+        self.history = list(snapshot.history)
+
+    def snapshot(self) -> Snapshot:
+        by_duals = self.stage.name in (ASCENT, FINISH)
+        return Snapshot(
+            self.stage,
+            self.solver,
+            self.state.duals,
+            self.state.starts,
+            None if by_duals else self.weights,
+            self.epochs,
+            self.seconds,
+            tuple(self.history),
+        )
+
+    def offer(self) -> None:
+        """Let the run be kept as it is now, if it is time for it."""
+        if self.keeper is not None and self.keeper.due():
+            self.keeper.keep(self.snapshot())
+
     def notify(self, weights: NDArray | None = None) -> None:
         """Call the callback; training ends if it returns True or raises StopTraining."""
+        self.offer()
         if self.callback is None:
             return
         last = self.history[-1] if self.history else None

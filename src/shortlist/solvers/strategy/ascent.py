@@ -35,7 +35,7 @@ def ascend(run: Run, random: np.random.Generator, patience: float = np.inf) -> s
     # A tolerance below rounding asks for all the digits there are: then only a stall ends it.
     resolved = run.tol >= RESOLUTION_ULPS * eps
     share_left = FIRST_SHARE_LEFT
-    first_epoch, first_look = run.epochs, len(run.history)
+    first_epoch, first_look = run.stage.epochs, run.stage.looks
     slows_since = None if problem.loss.sparse_duals else first_epoch
     earliest = run.epochs
     next_look = run.epochs + 1
@@ -74,7 +74,10 @@ def _epoch(run: Run, order: np.ndarray, every: int) -> float:
     parts = problem.storage.epoch(
         problem.loss, order, run.state, problem.costs, every, problem.crew
     )
-    estimate = sum(parts)
+    estimate = 0.0
+    for part in parts:
+        estimate += part
+        run.offer()
     run.epochs += 1
     return estimate
 

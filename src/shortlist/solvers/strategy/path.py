@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from shortlist.solvers.duals import Duals
 from shortlist.solvers.problem import Problem
+from shortlist.solvers.records.checkpoint import Keeper, Snapshot
 from shortlist.solvers.records.run import Callback
 from shortlist.solvers.storage.base import Costs, State
 from shortlist.solvers.strategy.train import Solution, train
@@ -52,11 +53,13 @@ class Path:
         C: float,
         callback: Callback | None = None,
         accuracy: Callable[[NDArray], float] | None = None,
+        keeper: Keeper | None = None,
+        resume: Snapshot | None = None,
     ) -> Solution:
-        """Train at C and keep the solution to go on from."""
+        """Train at C, from a snapshot if there is one, and keep the solution to go on from."""
         problem = self.at(C)
         state, weights = None, None
-        if self.last is not None:
+        if self.last is not None and resume is None:
             # Where a descent was needed, it is needed for every larger C too.
             by_descent = problem.loss.convex and self.last.result.by_descent
             if not problem.storage.keeps_duals or (by_descent and self.last_C <= C):
@@ -72,7 +75,13 @@ class Path:
             weights=weights,
             callback=callback,
             accuracy=accuracy,
+            keeper=keeper,
+            resume=resume,
         )
+        return self.adopt(C, solution)
+
+    def adopt(self, C: float, solution: Solution) -> Solution:
+        """Go on from a solution at C."""
         by_descent = self.last is not None and self.last.result.by_descent
         self._before = (self.last_C, self.last.weights) if self.last and by_descent else None
         self.last, self.last_C = solution, C

@@ -6,11 +6,12 @@ duals certify how close: the gap reported is the true objective's, at these weig
 Where the regularisation is weak, a few descents cost much less than coordinate steps.
 """
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from numpy.typing import NDArray
 
 from shortlist.solvers.duals import as_array
+from shortlist.solvers.records.checkpoint import SMOOTHED, Keeper, Snapshot
 from shortlist.solvers.records.run import Progress, Run
 from shortlist.solvers.strategy.descent import descend
 
@@ -21,6 +22,21 @@ LAST_GAMMA = 1e-4
 MOST_COPIED = 1 << 26
 
 
+@dataclass
+class _KeeperOfWhole:
+    """Keeps the run on the hinge when a descent on its smoothed version is to be kept."""
+
+    run: Run
+    keeper: Keeper
+
+    def due(self) -> bool:
+        return self.keeper.due()
+
+    def keep(self, snapshot: Snapshot) -> None:
+        whole = self.run.snapshot()
+        self.keeper.keep(replace(whole, weights=snapshot.weights, epochs=snapshot.epochs))
+
+
 def descend_smoothed(run: Run, weights: NDArray) -> str:
     """Minimise the primal of a hinge; leaves the best in the run, and its duals in the state.
 
@@ -29,7 +45,7 @@ def descend_smoothed(run: Run, weights: NDArray) -> str:
     problem = run.problem
     smoother = problem.loss.smoother
     assert smoother is not None
-    gamma = FIRST_GAMMA
+    gamma = run.stage.gamma or FIRST_GAMMA
     best_dual = run.bound
 
     def notify(progress: Progress) -> object:
@@ -38,6 +54,7 @@ def descend_smoothed(run: Run, weights: NDArray) -> str:
         return run.callback(replace(progress, last=run.history[-1]))
 
     while gamma >= LAST_GAMMA:
+        run.begin(SMOOTHED, gamma)
         inner = Run(
             replace(problem, loss=smoother(gamma)),
             run.state,
@@ -46,6 +63,8 @@ def descend_smoothed(run: Run, weights: NDArray) -> str:
             notify if run.callback is not None else None,
             epochs=run.epochs,
             clock=run.clock,
+            keeper=_KeeperOfWhole(run, run.keeper) if run.keeper is not None else None,
+            stage=run.stage,
         )
         try:
             _, for_dual = descend(inner, weights)

@@ -1,0 +1,68 @@
+"""Checkpoints on the command line: ``--checkpoint PATH --resume``."""
+
+import os
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+from typer import Option
+
+from shortlist.cli.options import TRAINING, OutputOptions
+
+
+@dataclass(frozen=True)
+class CheckpointOptions:
+    """Where training is kept while it runs."""
+
+    checkpoint: Annotated[
+        str | None,
+        Option(
+            metavar="PATH",
+            rich_help_panel=TRAINING,
+            show_default=False,
+            help="Keep training in this file (of cv: folder) while it runs: a process that was "
+            "killed loses little. It is removed when all is done.",
+        ),
+    ] = None
+    checkpoint_every: Annotated[
+        float,
+        Option(
+            metavar="SECONDS", rich_help_panel=TRAINING, help="The time between two checkpoints."
+        ),
+    ] = 60.0
+    resume: Annotated[
+        bool,
+        Option(
+            "--resume",
+            rich_help_panel=TRAINING,
+            help="Go on from the checkpoint, if there is one: the same command can be repeated "
+            "until it ends.",
+        ),
+    ] = False
+
+    def parameters(self, output: OutputOptions) -> dict[str, Any]:
+        """What an estimator takes; an error if a checkpoint would be lost."""
+        from shortlist.cli.output import say
+
+        if self.checkpoint is None:
+            if self.resume:
+                raise ValueError("--resume: say from where: --checkpoint PATH")
+            return {}
+        if os.path.lexists(self.checkpoint):
+            if not self.resume:
+                raise ValueError(
+                    f"--checkpoint {self.checkpoint}: exists; go on from it with --resume, or "
+                    "delete it"
+                )
+            say(output, f"going on from {self.checkpoint}")
+        elif self.resume:
+            say(output, f"{self.checkpoint}: no checkpoint yet, beginning anew")
+        return {"checkpoint": self.checkpoint, "checkpoint_every": self.checkpoint_every}
+
+    def remove(self) -> None:
+        """Remove the checkpoint of training that is over."""
+        if self.checkpoint is not None and os.path.isdir(self.checkpoint):
+            shutil.rmtree(self.checkpoint, ignore_errors=True)
+        elif self.checkpoint is not None:
+            Path(self.checkpoint).unlink(missing_ok=True)

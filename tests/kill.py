@@ -1,0 +1,155 @@
+"""Kill training with SIGKILL at random moments, resume it, and compare with an undisturbed run.
+
+    python -m tests.kill --runs 20
+
+Each case is trained in processes of its own: first undisturbed, which gives the optimum and the
+time it takes; then from its checkpoint again and again, each process killed at a random moment,
+until one gets to the end. The figures are in SECURITY.md.
+"""
+
+import argparse
+import json
+import random
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+TOL = 1e-5
+# Seconds between two checkpoints, and the seconds that a kill may cost besides: writing and reading
+# a checkpoint, and a step.
+EVERY = 0.05
+
+# What a process does. It says "ready" when it begins to train, so that the time it takes to start
+# and to compile does not count, and ends with one line of JSON.
+WORKER = """
+import json, sys, time, warnings
+import numpy as np
+from scipy import sparse
+from shortlist import TopKClassifier
+
+case, checkpoint = sys.argv[1], sys.argv[2] or None
+every, size = float(sys.argv[3]), int(sys.argv[4])
+warnings.simplefilter("ignore")
+rng = np.random.default_rng(0)
+y = rng.integers(0, 10, size)
+X = rng.normal(size=(size, 30)) + 1.5 * rng.normal(size=(10, 30))[y]
+if case == "csr":
+    X[rng.random(X.shape) < 0.7] = 0.0
+    X = sparse.csr_array(X)
+losses = {"csr": "smooth_hinge", "hinge": "hinge", "truncated": "truncated_entropy"}
+loss = losses.get(case, "entropy")
+k = 2 if case == "truncated" else 1
+options = dict(k=k, C=10.0, tol=TOL, max_epochs=100_000, random_state=0)
+warm = TopKClassifier(loss, **{**options, "max_epochs": 1})
+warm.fit(X[:50], y[:50])
+print("ready", flush=True)
+begin = time.perf_counter()
+model = TopKClassifier(loss, checkpoint=checkpoint, checkpoint_every=every, **options)
+if case == "path":
+    results = [each.result_ for each in model.fit_path(X, y, [0.1, 1.0, 10.0, 30.0])]
+else:
+    results = [model.fit(X, y).result_]
+print(json.dumps({
+    "seconds": time.perf_counter() - begin,
+    "primals": [r.primal for r in results],
+    "gaps": [r.relative_gap for r in results],
+    "status": [r.status for r in results],
+}))
+""".replace("TOL", repr(TOL))
+CASES = ("softmax", "csr", "hinge", "truncated", "path")
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of a case: the kills, and the work repeated because of them."""
+
+    case: str
+    kills: int
+    seconds_alone: float
+    seconds_lost: float
+    same: bool
+    strays: int
+
+
+def _start(case: str, checkpoint: str, size: int) -> subprocess.Popen:
+    arguments = [case, checkpoint, str(EVERY), str(size)]
+    process = subprocess.Popen(
+        [sys.executable, "-c", WORKER, *arguments], stdout=subprocess.PIPE, text=True
+    )
+    assert process.stdout is not None
+    assert process.stdout.readline() == "ready\n"
+    return process
+
+
+def _ended(process: subprocess.Popen) -> dict:
+    output, _ = process.communicate(timeout=600)
+    assert process.returncode == 0
+    return json.loads(output)
+
+
+def run_case(case: str, kills: int, size: int, seed: int) -> Outcome:
+    """Kill a case so many times, at moments spread over the time it takes, then let it end."""
+    moments = random.Random(f"{case} {seed}")
+    alone = _ended(_start(case, "", size))
+    with tempfile.TemporaryDirectory() as folder:
+        checkpoint = str(Path(folder) / "checkpoint")
+        worked, done = 0.0, 0
+        for _ in range(kills):
+            process = _start(case, checkpoint, size)
+            begin = time.perf_counter()
+            wait = moments.uniform(0, 2 * alone["seconds"] / kills)
+            try:
+                process.wait(wait)
+                break  # it came to its end before
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.communicate()
+                worked += time.perf_counter() - begin
+                done += 1
+        last = _ended(_start(case, checkpoint, size))
+        strays = len(list(Path(folder).rglob("*.part")))
+    return Outcome(
+        case,
+        done,
+        alone["seconds"],
+        max(worked + last["seconds"] - alone["seconds"], 0.0),
+        _same(alone, last),
+        strays,
+    )
+
+
+def _same(alone: dict, last: dict) -> bool:
+    """Whether both ended with certificates of the same optimum."""
+    if alone["status"] != last["status"] or set(last["status"]) != {"converged"}:
+        return False
+    pairs = zip(alone["primals"], last["primals"], last["gaps"], strict=True)
+    # A loss that is not convex has no gap: two runs need not find the same minimum.
+    return all(gap != gap or (gap <= TOL and abs(a - b) <= 2 * TOL * a) for a, b, gap in pairs)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, prog="python -m tests.kill")
+    parser.add_argument("--runs", type=int, default=20, help="kills in all, over all cases")
+    parser.add_argument("--size", type=int, default=4000, help="examples")
+    parser.add_argument("--seed", type=int, default=0)
+    options = parser.parse_args()
+    each = -(-options.runs // len(CASES))
+    failed = 0
+    for case in CASES:
+        found = run_case(case, each, options.size, options.seed)
+        failed += not found.same
+        lost = found.seconds_lost / max(found.kills, 1)
+        sys.stdout.write(
+            f"{case:10} {found.kills:3} kills in a run of {found.seconds_alone:5.1f} s, "
+            f"{lost:5.2f} s lost a kill, {'same optimum' if found.same else 'ANOTHER END'}, "
+            f"{found.strays} stray files\n"
+        )
+        sys.stdout.flush()
+    sys.exit(1 if failed else 0)
+
+
+if __name__ == "__main__":
+    main()
