@@ -4,6 +4,7 @@ Adding a loss to the library takes one row here, and its formulas in ``tests/ref
 """
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,16 +21,22 @@ class Instance:
     k: int = 1
     variant: str = "alpha"
     smoothing: float = 0.0
+    margins: tuple | None = None
+    rank_weights: tuple[float, ...] | None = None
 
     @property
     def id(self) -> str:
         parts = [self.name, f"m{self.m}"]
         if not self.name.startswith("ova"):
             parts.append(f"k{self.k}")
-        if self.k > 1 and self.name != "truncated_entropy":
+        if (self.k > 1 or self.rank_weights) and self.name != "truncated_entropy":
             parts.append(self.variant)
         if self.smoothing:
             parts.append(f"gamma{self.smoothing:g}")
+        if self.rank_weights:
+            parts.append(f"ranks{len(self.rank_weights)}")
+        if self.margins:
+            parts.append("pairs" if isinstance(self.margins[0], tuple) else "margins")
         return "-".join(parts)
 
     @property
@@ -48,8 +55,19 @@ class Instance:
     def entropic(self) -> bool:
         return "entropy" in self.name or self.name == "ova_logistic"
 
+    @property
+    def beyond(self) -> bool:
+        """Whether it goes beyond the paper's alpha and beta: these have no torch module."""
+        return self.variant == "printed" or bool(self.margins) or bool(self.rank_weights)
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """What ``losses.get`` takes besides the name."""
+        names = ("k", "variant", "smoothing", "margins", "rank_weights")
+        return {name: getattr(self, name) for name in names}
+
     def loss(self) -> losses.Loss:
-        return losses.get(self.name, k=self.k, variant=self.variant, smoothing=self.smoothing)
+        return losses.get(self.name, **self.parameters)
 
     def scores(self, seed: int = 0, n: int = 1, scale: float = 2.0) -> NDArray:
         """Random scores, the same on each call, with small and large margins among them."""
@@ -71,6 +89,21 @@ def _top_k(name: str, smoothing: float = 0.0) -> list[Instance]:
     return [Instance(name, row.m, row.k, row.variant, smoothing) for row in _TOP_K]
 
 
+# Beyond the paper's losses: alpha as printed, a weight for each rank, margins.
+_CLASS_MARGINS = (0.5, 2.0, 1.0, 0.0, 1.5)
+_PAIR_MARGINS = tuple(tuple(abs(i - j) / 2 for j in range(5)) for i in range(5))
+_BEYOND = [
+    Instance("hinge", m=3, k=2, variant="printed"),
+    Instance("hinge", m=8, k=4, variant="printed"),
+    Instance("smooth_hinge", m=8, k=4, variant="printed", smoothing=0.5),
+    Instance("hinge", m=6, variant="alpha", rank_weights=(0.5, 0.3, 0.2)),
+    Instance("hinge", m=6, variant="beta", rank_weights=(0.5, 0.3, 0.2)),
+    Instance("smooth_hinge", m=6, variant="alpha", smoothing=0.5, rank_weights=(0.5, 0.3, 0.2)),
+    Instance("smooth_hinge", m=6, variant="beta", smoothing=0.5, rank_weights=(0.5, 0.3, 0.2)),
+    Instance("smooth_hinge", m=5, variant="alpha", smoothing=1.0, rank_weights=(0.4, 0.3, 0.3)),
+    Instance("hinge", m=5, margins=_CLASS_MARGINS),
+    Instance("smooth_hinge", m=5, k=2, variant="beta", smoothing=1.0, margins=_PAIR_MARGINS),
+]
 INSTANCES = [
     Instance("hinge", m=2),
     Instance("hinge", m=5),
@@ -97,6 +130,7 @@ INSTANCES = [
     Instance("ova_smooth_hinge", m=5, smoothing=100.0),
     Instance("ova_logistic", m=2),
     Instance("ova_logistic", m=5),
+    *_BEYOND,
 ]
 CONVEX = [row for row in INSTANCES if row.convex]
 SMOOTH = [row for row in INSTANCES if row.smooth]

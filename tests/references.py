@@ -20,9 +20,52 @@ def signed_margins(f: NDArray, y: int) -> NDArray:
     return t
 
 
+def asked_margins(row: Instance, y: int) -> NDArray:
+    """c_yj over j != y: by how much the label is to lead each of the others."""
+    if "hinge" not in row.name:
+        return np.zeros(row.m - 1)
+    if row.margins is None:
+        return np.ones(row.m - 1)
+    asked = np.asarray(row.margins[y], dtype=float)
+    return np.delete(asked, y) if asked.ndim else np.full(row.m - 1, asked)
+
+
 def cap_of(row: Instance, s: float) -> float:
     """The largest share one wrong label may have when all have s."""
+    if row.variant == "printed":
+        return min(1.0 / row.k, s / (row.k - 1))
     return s / row.k if row.variant == "alpha" else 1.0 / row.k
+
+
+def largest_shares(row: Instance, s: float) -> NDArray:
+    """The shares of the ranks where each rank in turn has as much as it may have, all of them s."""
+    if row.rank_weights is None:
+        ranks = np.full(row.k, cap_of(row, s))
+    elif row.variant == "alpha":
+        return s * np.asarray(row.rank_weights)
+    else:
+        ranks = np.asarray(row.rank_weights)
+    before = np.cumsum(ranks) - ranks
+    return np.clip(s - before, 0.0, ranks)
+
+
+def _nearest_shares(ranks: NDArray, b: NDArray) -> NDArray:
+    """The point nearest to b of those that ``ranks`` majorises: b less an isotonic regression.
+
+    That by its formula as a maximum of minima of means.
+    """
+    order = np.argsort(-b, kind="stable")
+    d = b[order] - np.pad(ranks, (0, len(b) - len(ranks)))
+    sums = np.concatenate([[0.0], np.cumsum(d)])
+    first, last = np.ogrid[: len(b), : len(b)]
+    means = (sums[1:][last] - sums[first]) / np.maximum(last - first + 1, 1)
+    level = [
+        min(max(means[i, j] for j in range(here, len(b))) for i in range(here + 1))
+        for here in range(len(b))
+    ]
+    x = np.empty(len(b))
+    x[order] = b[order] - level
+    return x
 
 
 def _plogp(p: NDArray | float) -> NDArray:
@@ -41,6 +84,9 @@ def _supremum(row: Instance, b: NDArray, inverse: Callable[[NDArray], NDArray]) 
     """max of <b, x> - penalty(x) over the set: over s outside, over x with that sum inside."""
 
     def best_with_sum(s: float) -> float:
+        if row.rank_weights is not None:
+            x = _nearest_shares(largest_shares(row, s), b / row.smoothing)
+            return float(b @ x) - penalty(row, x)
         low, high = b.min() - 1.0 - row.smoothing, b.max() + 100.0
         for _ in range(70):
             theta = 0.5 * (low + high)
@@ -73,19 +119,23 @@ def value(row: Instance, f: NDArray, y: int) -> float:
         return float(
             np.where(short <= 0, 0.0, np.where(short <= row.smoothing, quadratic, linear)).sum()
         )
-    u = np.sort(margins(f, y))[::-1]
+    c = asked_margins(row, y)
+    u = np.sort(c + margins(f, y))[::-1]
     if row.name == "hinge":
-        top = 1.0 + u[: row.k]
-        if row.variant == "alpha":
-            return max(0.0, float(top.mean()))
-        return float(np.maximum(0.0, top).mean())
+        weights = row.rank_weights or np.full(row.k, 1.0 / row.k)
+        if row.variant == "printed":
+            u = np.sort([0.0, *u])[::-1]
+        top = u[: len(weights)]
+        if row.variant == "beta":
+            top = np.maximum(0.0, top)
+        return max(0.0, float(top @ weights))
     if row.name == "truncated_entropy":
         return float(np.logaddexp.reduce([0.0, *u[row.k - 1 :]]))
     if row.name == "entropy":
         if row.k == 1:
             return float(np.logaddexp.reduce([0.0, *u]))
         return _supremum(row, u, np.exp)
-    return _supremum(row, 1.0 + u, lambda t: t / row.smoothing)
+    return _supremum(row, u, lambda t: t / row.smoothing)
 
 
 def conjugate(row: Instance, v: NDArray, y: int) -> float:
@@ -97,7 +147,7 @@ def conjugate(row: Instance, v: NDArray, y: int) -> float:
             return float((_plogp(p) + _plogp(1.0 - p)).sum())
         return float((0.5 * row.smoothing * p**2 - p).sum())
     x = np.delete(v, y)
-    return penalty(row, x) - (0.0 if "entropy" in row.name else float(x.sum()))
+    return penalty(row, x) - float(asked_margins(row, y) @ x)
 
 
 def random_dual(row: Instance, rng: np.random.Generator, y: int) -> NDArray:
@@ -111,7 +161,9 @@ def random_dual(row: Instance, rng: np.random.Generator, y: int) -> NDArray:
 def random_shares(row: Instance, rng: np.random.Generator, n_wrong: int) -> NDArray:
     """A point of the set of the wrong labels' duals."""
     corners = np.zeros((4, n_wrong))
+    ranks = largest_shares(row, 1.0)
+    fewest = {"alpha": len(ranks), "beta": 1, "printed": len(ranks) - 1}[row.variant]
     for corner in corners[1:]:
-        size = row.k if row.variant == "alpha" else rng.integers(1, row.k + 1)
-        corner[rng.choice(n_wrong, size=size, replace=False)] = 1.0 / row.k
+        size = rng.integers(fewest, len(ranks) + 1)
+        corner[rng.choice(n_wrong, size=size, replace=False)] = ranks[:size]
     return rng.dirichlet(np.full(4, 0.5)) @ corners

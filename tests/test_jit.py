@@ -265,7 +265,7 @@ def test_jit_disabled_gives_the_same_results():
     cases = [
         (
             row.name,
-            {"k": row.k, "variant": row.variant, "smoothing": row.smoothing},
+            row.parameters,
             row.scores(n=3).tolist(),
             row.labels(n=3).tolist(),
         )

@@ -25,6 +25,11 @@ OWN_K = [
     for variant in ("alpha", "beta")
     for k in (1, 2, 3)
 ]
+OWN_K += [
+    losses.get("smooth_hinge", k=3, variant="printed", smoothing=4.0),
+    losses.get("smooth_hinge", k=2, variant="alpha", smoothing=0.3, rank_weights=(0.7, 0.3)),
+    losses.get("smooth_hinge", k=2, variant="beta", smoothing=4.0, rank_weights=(0.6, 0.4)),
+]
 ONE_VS_ALL = [
     losses.get("ova_logistic"),
     losses.get("ova_smooth_hinge", smoothing=0.4),

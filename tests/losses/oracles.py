@@ -6,6 +6,7 @@ import cvxpy as cp
 import numpy as np
 from numpy.typing import NDArray
 
+from tests import references
 from tests.instances import Instance
 
 # L*(v) as an expression, and the constraints of its domain.
@@ -48,12 +49,22 @@ def _conjugate(row: Instance, v: cp.Variable, y: int) -> tuple[cp.Expression, li
         return expression, [p >= 0, p <= 1]
     x = v[[j for j in range(row.m) if j != y]]
     s = cp.sum(x)
-    cap = s / row.k if row.variant == "alpha" else 1.0 / row.k
     if "entropy" in row.name:
         expression = -cp.sum(cp.entr(x)) - cp.entr(1 - s)
     else:
-        expression = -s + 0.5 * row.smoothing * cp.sum_squares(x)
-    return expression, [x >= 0, x <= cap, s <= 1, v[y] == -s]
+        asked = references.asked_margins(row, y)
+        expression = -(asked @ x) + 0.5 * row.smoothing * cp.sum_squares(x)
+    return expression, [x >= 0, s <= 1, v[y] == -s, *_bounds_on_ranks(row, x, s)]
+
+
+def _bounds_on_ranks(row: Instance, x: cp.Expression, s: cp.Expression) -> list:
+    if row.rank_weights is not None:
+        share = s if row.variant == "alpha" else 1.0
+        sums = np.cumsum(row.rank_weights)
+        return [cp.sum_largest(x, r + 1) <= share * total for r, total in enumerate(sums)]
+    if row.variant == "printed":
+        return [x <= 1.0 / row.k, x <= s / (row.k - 1)]
+    return [x <= (s / row.k if row.variant == "alpha" else 1.0 / row.k)]
 
 
 def value(row: Instance, f: NDArray, y: int) -> float:

@@ -21,11 +21,12 @@ def test_inside_the_domain_finite_and_right(row):
 
 @pytest.mark.parametrize("row", CONVEX, ids=by_id)
 def test_corners_of_the_domain(row):
-    """Zero, and the point of every wrong label at once or of k of them."""
+    """Zero, and the largest shares there are."""
     loss = row.loss()
     assert loss.conjugate(np.zeros(row.m), 0) == 0.0
     v = np.zeros(row.m)
-    v[1 : 1 + row.k] = 1.0 / row.k
+    ranks = references.largest_shares(row, 1.0)
+    v[1 : 1 + len(ranks)] = ranks
     v[0] = -1.0
     expected = references.conjugate(row, v, 0)
     assert loss.conjugate(v, 0) == pytest.approx(expected, rel=1e-13, abs=1e-14)
@@ -51,11 +52,15 @@ def _outside(row, v, y, by):
     unbalanced = _moved(v, {y: v[y] + by})
     too_much = _moved(nothing, {y: -1.0 - by, **dict.fromkeys(wrong, (1.0 + by) / len(wrong))})
     points = [negative, unbalanced, too_much]
-    if row.k > 1:
+    ranks = references.largest_shares(row, 1.0)
+    if len(ranks) > 1:
         # One entry above its cap while the sum stays below 1.
-        base = 0.5 / row.k if row.variant == "alpha" else 0.0
-        over = _moved(nothing, dict.fromkeys(wrong[: row.k], base))
-        over[first] = (base or 1.0 / row.k) + 2 * by
+        over = nothing.copy()
+        if row.variant == "alpha":
+            over[wrong[: len(ranks)]] = 0.5 * ranks
+        else:
+            over[first] = ranks[0]
+        over[first] += 2 * by
         over[y] = -over[wrong].sum()
         points.append(over)
     return points

@@ -20,7 +20,46 @@ LABELS = np.array([0, 1, 2])
         ({"name": "hinge", "k": 1.5}, TypeError, r"k must be an integer; got 1.5"),
         ({"name": "hinge", "k": True}, TypeError, r"k must be an integer; got True"),
         ({"name": "softmax", "k": 2}, ValueError, r"softmax .* k=1; got k=2"),
-        ({"name": "hinge", "variant": "gamma"}, ValueError, r"variant must be 'alpha' or 'beta'"),
+        (
+            {"name": "hinge", "variant": "gamma"},
+            ValueError,
+            r"variant must be 'alpha', 'beta' or 'printed'; got 'gamma'",
+        ),
+        (
+            {"name": "entropy", "variant": "printed"},
+            ValueError,
+            r"variant must be 'alpha' or 'beta'",
+        ),
+        (
+            {"name": "entropy", "margins": [1, 2]},
+            ValueError,
+            r"margins are for the losses hinge and smooth_hinge; got 'entropy'",
+        ),
+        (
+            {"name": "ova_hinge", "rank_weights": [1, 1]},
+            ValueError,
+            r"rank_weights are for the losses hinge and smooth_hinge; got 'ova_hinge'",
+        ),
+        (
+            {"name": "hinge", "margins": [1, 2], "multilabel": True},
+            ValueError,
+            r"margins, .* are for one right label",
+        ),
+        (
+            {"name": "hinge", "variant": "printed", "rank_weights": [1]},
+            ValueError,
+            r"rank_weights go with variant 'alpha' or 'beta'",
+        ),
+        (
+            {"name": "hinge", "margins": [[1, 2, 3]]},
+            ValueError,
+            r"margins must be numbers.*\(1, 3\)",
+        ),
+        ({"name": "hinge", "margins": ["a", "b"]}, ValueError, r"margins must be numbers"),
+        ({"name": "hinge", "margins": [1, -1]}, ValueError, r"margins must be .*zero or larger"),
+        ({"name": "hinge", "margins": [1, np.nan]}, ValueError, r"margins must be finite"),
+        ({"name": "hinge", "margins": np.eye(3)}, ValueError, r"margins .* not all zero"),
+        ({"name": "hinge", "rank_weights": [1, 2]}, ValueError, r"rank_weights must not increase"),
         (
             {"name": "smooth_hinge", "smoothing": -1.0},
             ValueError,
@@ -50,6 +89,14 @@ def test_k_reaches_up_to_the_number_of_classes_less_one(name, m):
     losses.get(name, k=m - 1).value(np.zeros(m), 0)
     with pytest.raises(ValueError, match=rf"k must lie between 1 .* {m - 1}; got k={m}"):
         losses.get(name, k=m).value(np.zeros(m), 0)
+
+
+def test_margins_and_weights_suit_the_number_of_classes():
+    with pytest.raises(ValueError, match=r"at most 3 positive numbers.* got 4 with 4 classes"):
+        losses.get("hinge", rank_weights=[4, 3, 2, 1]).value(np.zeros(4), 0)
+    losses.get("hinge", rank_weights=[4, 3, 2, 0, 0]).value(np.zeros(4), 0)
+    with pytest.raises(ValueError, match=r"margins are for 3 classes; there are 4"):
+        losses.get("hinge", margins=[1, 1, 1]).value(np.zeros(4), 0)
 
 
 def test_one_vs_all_losses_do_not_depend_on_k():

@@ -148,9 +148,10 @@ def test_shift_and_permutation(row):
     """A constant added to all scores changes nothing; classes have no order."""
     loss = row.loss()
     f, y = row.scores(27)[0], int(row.labels(27)[0])
-    order = np.random.default_rng(row.m).permutation(row.m)
-    turned = loss.gradient(f[order], int(np.flatnonzero(order == y)[0]))
-    np.testing.assert_allclose(turned, loss.gradient(f, y)[order], atol=1e-14)
+    if loss.labels_alike:
+        order = np.random.default_rng(row.m).permutation(row.m)
+        turned = loss.gradient(f[order], int(np.flatnonzero(order == y)[0]))
+        np.testing.assert_allclose(turned, loss.gradient(f, y)[order], atol=1e-14)
     if not row.one_vs_all:
         value, gradient = loss.value_and_gradient(f, y)
         shifted_value, shifted = loss.value_and_gradient(f + 64.0, y)
@@ -161,6 +162,8 @@ def test_shift_and_permutation(row):
 @pytest.mark.parametrize("row", INSTANCES, ids=by_id)
 def test_ties_share_alike_where_the_gradient_is_unique(row):
     loss = row.loss()
+    if not loss.labels_alike:
+        return
     v = loss.gradient(np.zeros(row.m), 0)
     if row.smooth:
         assert np.ptp(v[1:]) <= 1e-15

@@ -166,6 +166,21 @@ def test_softmax_visits_are_not_all_exact(dtype):
     )
 
 
+@PRECISIONS
+@pytest.mark.parametrize("eta", [0.1, 1.0, 30.0])
+def test_softmax_visits_bring_back_a_class_that_was_next_to_nothing(dtype, eta):
+    row = Instance("entropy", m=26)
+    loss = row.loss()
+    rng = np.random.default_rng(2)
+    s = rng.normal(size=(1, 26)).astype(dtype)
+    y = np.zeros(1, np.int64)
+    s[0, 1] = -120.0
+    v = loss.gradient(s, y)
+    s[0, 1] = 3.0
+    new, exact = (visit(loss, s, y, eta, v, exactly=exactly)[0] for exactly in (False, True))
+    np.testing.assert_allclose(new, exact, atol=0.05)
+
+
 @pytest.mark.parametrize("row", FAMILIES, ids=by_id)
 def test_shares_of_the_gap(row):
     """C_i [L(s) + L*(v) - <s, v>], to second order where the step is approximate."""

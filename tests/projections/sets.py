@@ -69,9 +69,14 @@ class Set:
         gap = float(g @ x) - self.linear_minimum(g, size)
         if not np.isfinite(self.radius):
             gap = max(gap, abs(float(g @ x)))  # on a cone both parts vanish
-        seen = np.abs(g[np.argsort(g)[: self.k or 1]]).max()
+        seen = np.abs(np.sort(g)[: self.ranks_seen]).max()
         terms = np.abs(a[x > 0]).max(initial=0.0) + rho * s + seen
         return gap / max(size * terms * len(x), 1e-300)
+
+    @property
+    def ranks_seen(self) -> int:
+        """How many of the smallest entries of g the linear minimum looks at, as a rule."""
+        return self.k or 1
 
     def random_point(self, rng: np.random.Generator, m: int) -> NDArray:
         """A point of the set: a mixture of projections of spikes."""
@@ -86,6 +91,82 @@ class Set:
             constraints.append(x <= self.upper)
         if np.isfinite(self.radius):
             constraints.append(s == self.radius if self.equality else s <= self.radius)
+        objective = cp.sum_squares(x - a) + rho * cp.square(s)
+        cp.Problem(cp.Minimize(objective), constraints).solve(solver=cp.CLARABEL)
+        return x.value
+
+
+@dataclass(frozen=True)
+class RankSet(Set):
+    """0 <= x, the r largest sum to at most W_r, or to at most s W_r / W where ``joint``."""
+
+    weights: tuple[float, ...] = (1.0,)
+    joint: bool = False
+
+    @classmethod
+    def of(cls, weights: tuple[float, ...], m: int, joint: bool) -> "RankSet":
+        """With no more weights than there are entries."""
+        return cls(radius=sum(weights[:m]), weights=weights[:m], joint=joint)
+
+    @property
+    def ranks_seen(self) -> int:
+        return len(self.weights)
+
+    def project(self, a: NDArray, rho: float = 0.0) -> NDArray:
+        variant = "alpha" if self.joint else "beta"
+        return projections.project_ordered_simplex(a, self.weights, rho, variant)
+
+    def bounds(self, m: int) -> NDArray:
+        return np.cumsum(np.pad(self.weights, (0, m - len(self.weights))))
+
+    def violation(self, x: NDArray) -> float:
+        s = float(x.sum())
+        share = s / self.radius if self.joint else 1.0
+        sums = np.cumsum(np.sort(x)[::-1])
+        worst = (sums - share * self.bounds(len(x))).max()
+        return max(-float(x.min()), s - self.radius, float(worst)) / self.radius
+
+    def linear_minimum(self, g: NDArray, size: float) -> float:
+        ranks = np.sort(g)[: len(self.weights)]
+        if not self.joint:
+            ranks = np.minimum(ranks, 0.0)
+        return min(0.0, float(ranks @ self.weights))
+
+    def oracle(self, a: NDArray, rho: float) -> NDArray:
+        x = cp.Variable(len(a), nonneg=True)
+        s = cp.sum(x)
+        share = s / self.radius if self.joint else 1.0
+        bounds = self.bounds(len(a))
+        constraints = [cp.sum_largest(x, r + 1) <= share * b for r, b in enumerate(bounds)]
+        objective = cp.sum_squares(x - a) + rho * cp.square(s)
+        cp.Problem(cp.Minimize(objective), [s <= self.radius, *constraints]).solve(
+            solver=cp.CLARABEL
+        )
+        return x.value
+
+
+@dataclass(frozen=True)
+class PrintedSet(Set):
+    """0 <= x_j <= min(radius/k, s/(k-1)), s <= radius."""
+
+    k: int = 2
+
+    def project(self, a: NDArray, rho: float = 0.0) -> NDArray:
+        return projections.project_topk_simplex(a, self.k, self.radius, rho, "printed")
+
+    def cap(self, s: float) -> float:
+        return min(self.radius / self.k, s / (self.k - 1) if self.k > 1 else np.inf)
+
+    def linear_minimum(self, g: NDArray, size: float) -> float:
+        sums = np.cumsum(np.sort(g)[: self.k]) * size / self.k
+        return min(0.0, float(sums[-2:].min()))
+
+    def oracle(self, a: NDArray, rho: float) -> NDArray:
+        x = cp.Variable(len(a), nonneg=True)
+        s = cp.sum(x)
+        constraints = [s <= self.radius, x <= self.radius / self.k]
+        if self.k > 1:
+            constraints.append(x <= s / (self.k - 1))
         objective = cp.sum_squares(x - a) + rho * cp.square(s)
         cp.Problem(cp.Minimize(objective), constraints).solve(solver=cp.CLARABEL)
         return x.value
@@ -106,4 +187,8 @@ SETS: dict[str, Callable[[int], Set]] = {
     "top-m-simplex": lambda m: Set(k=m),
     "top-2-cone": lambda m: Set(radius=np.inf, k=min(2, m)),
     "top-m-cone": lambda m: Set(radius=np.inf, k=m),
+    "printed": lambda m: PrintedSet(k=min(3, m)),
+    "printed-radius": lambda m: PrintedSet(radius=0.4, k=min(2, m)),
+    "ranks-alpha": lambda m: RankSet.of((0.6, 0.3, 0.3), m, joint=True),
+    "ranks-beta": lambda m: RankSet.of((0.6, 0.3, 0.3), m, joint=False),
 }

@@ -169,7 +169,32 @@ def test_outliers_leave_the_digits_of_the_others():
         (
             lambda: projections.project_topk_simplex([1.0], 1, variant="c"),
             ValueError,
-            r"variant must be 'alpha' or 'beta'; got 'c'",
+            r"variant must be 'alpha', 'beta' or 'printed'; got 'c'",
+        ),
+        (
+            lambda: projections.project_ordered_simplex([1.0, 2.0], [0.5, 0.6]),
+            ValueError,
+            r"weights must not increase .* got \[0.5, 0.6\]",
+        ),
+        (
+            lambda: projections.project_ordered_simplex([1.0], [1.0, 0.5]),
+            ValueError,
+            r"weights must be at most 1, the number of entries; got 2",
+        ),
+        (
+            lambda: projections.project_ordered_simplex([1.0], [0.0]),
+            ValueError,
+            r"weights must be finite, zero or larger and not all zero",
+        ),
+        (
+            lambda: projections.project_ordered_simplex([1.0], "w"),
+            ValueError,
+            r"weights must be a list of numbers; got 'w'",
+        ),
+        (
+            lambda: projections.project_ordered_simplex([1.0], [1.0], variant="printed"),
+            ValueError,
+            r"variant must be 'alpha' or 'beta'; got 'printed'",
         ),
     ],
 )

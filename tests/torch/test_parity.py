@@ -11,7 +11,7 @@ from shortlist.torch import (
     TopKHingeLoss,
     TruncatedTopKEntropyLoss,
 )
-from tests.instances import INSTANCES, Instance
+from tests.instances import INSTANCES, Instance, by_id
 
 
 def module(instance: Instance) -> torch.nn.Module:
@@ -28,7 +28,7 @@ def module(instance: Instance) -> torch.nn.Module:
     return make[instance.name]()
 
 
-@pytest.mark.parametrize("instance", INSTANCES, ids=lambda instance: instance.id)
+@pytest.mark.parametrize("instance", [row for row in INSTANCES if not row.beyond], ids=by_id)
 def test_values_and_gradients_agree(instance):
     loss, torch_loss = instance.loss(), module(instance)
     for seed, (scale, margin) in enumerate([(0.01, 0.0), (1.0, 0.0), (1.0, 3.0), (20.0, 0.0)]):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import combinations
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -80,9 +81,10 @@ def is_topk_calibrated(
 
     Scores are wrong if they lie in the cone "S on top" of a suboptimal shortlist S. One or two
     cones stand for all: exchanging the scores of a likelier label left out and a less likely
-    one listed never raises the expected loss (all losses here treat labels alike, and cost less
-    for a label with a larger score), so the best wrong scores list the labels of an optimal
-    shortlist but for one exchange across the cut.
+    one listed never raises the expected loss (the losses treat labels alike, and cost less for a
+    label with a larger score), so the best wrong scores list the labels of an optimal shortlist
+    but for one exchange across the cut. Margins of classes tell labels apart: with them every
+    suboptimal shortlist is tried.
 
     Parameters
     ----------
@@ -103,7 +105,8 @@ def is_topk_calibrated(
     loss, vector = checked(loss, p)
     k = check_shortlist_size(loss.k if k is None else k, len(vector))
     best = infimum(loss, vector)
-    rivals = [infimum(loss, vector, s) for s in nearest_wrong_shortlists(vector, k)]
+    wrong = nearest_wrong_shortlists if loss.labels_alike else all_wrong_shortlists
+    rivals = [infimum(loss, vector, s) for s in wrong(vector, k)]
     rival = min(rivals, key=lambda optimum: optimum.risk, default=None)
     bayes_error = float(bayes_topk_error(vector, k))
     accuracy = best.accuracy + (0.0 if rival is None else rival.accuracy)
@@ -143,4 +146,15 @@ def nearest_wrong_shortlists(p: Vector, k: int) -> list[Shortlist]:
         shortlist[tied[: places - 1]] = True
         shortlist[likeliest_labels(np.where(optimal.allowed, -1.0, p), 1)] = True
         wrong.append(shortlist)
+    return wrong
+
+
+def all_wrong_shortlists(p: Vector, k: int) -> list[Shortlist]:
+    """Every suboptimal shortlist."""
+    optimal = optimal_shortlists(p, k)
+    wrong = []
+    for labels in combinations(range(len(p)), k):
+        shortlist = np.isin(np.arange(len(p)), labels)
+        if not (optimal.required <= shortlist).all() or not (shortlist <= optimal.allowed).all():
+            wrong.append(shortlist)
     return wrong

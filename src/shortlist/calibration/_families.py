@@ -22,7 +22,10 @@ from shortlist.calibration._pooling import (
 from shortlist.losses import Loss
 from shortlist.losses.entropy import Softmax, TopKEntropy
 from shortlist.losses.hinge import AlphaHinge, BetaHinge
+from shortlist.losses.margins import WithMargins
+from shortlist.losses.ordered import OrderedHinge
 from shortlist.losses.ova import OVAHinge, OVALogistic
+from shortlist.losses.printed import PrintedHinge
 from shortlist.losses.truncated import TruncatedEntropy
 
 Vector = NDArray[np.float64]
@@ -46,6 +49,9 @@ def _infimum(spec: Any, loss: Loss, p: Vector, shortlist: Mask | None) -> Optimu
 
 @_infimum.register(AlphaHinge)
 @_infimum.register(BetaHinge)
+@_infimum.register(PrintedHinge)
+@_infimum.register(OrderedHinge)
+@_infimum.register(WithMargins)
 def _(spec: Any, loss: Loss, p: Vector, shortlist: Mask | None) -> Optimum:
     solve = minimise if loss.smooth else hinge_infimum
     return solve(loss, p, shortlist)

@@ -5,7 +5,9 @@
         over x_j >= max(0, 1 + g_j - g_y - l), j != y
     one-vs-all hinge    L(y, g) = min  sum_j x_j  over x_j >= max(0, 1 -+ g_j)
 
-The first two write the sum of the k largest terms by its dual, k l + sum_j max(0, term_j - l).
+The first two write the sum of the k largest terms by its dual, k l + sum_j max(0, term_j - l). The
+printed hinge bounds two such means; weights of ranks are a mixture of means over k; margins take
+the place of 1.
 """
 
 from __future__ import annotations
@@ -21,9 +23,13 @@ from scipy.sparse import coo_array
 from shortlist.calibration._minimise import Optimum, centred, risk_and_gradient, with_exact_ties
 from shortlist.losses import Loss
 from shortlist.losses.hinge import AlphaHinge, BetaHinge
+from shortlist.losses.margins import WithMargins
+from shortlist.losses.ordered import OrderedHinge
 from shortlist.losses.ova import OVAHinge
+from shortlist.losses.printed import PrintedHinge
 
 Vector = NDArray[np.float64]
+Margins = NDArray[np.float64]
 #: What the solver's tolerances of 1e-10 leave uncertain of the risk.
 _ACCURACY = 1e-8
 
@@ -66,7 +72,7 @@ class _Program:
 def hinge_infimum(loss: Loss, p: Vector, shortlist: NDArray[np.bool_] | None = None) -> Optimum:
     """Minimise the expected hinge loss over all scores, or those with this shortlist on top."""
     program = _Program(len(p))
-    _add_expected_loss(loss.spec, program, p)
+    _add_expected_loss(loss.spec, program, p, np.ones((len(p), len(p))))
     if shortlist is not None:
         for i in np.flatnonzero(shortlist).tolist():
             for j in np.flatnonzero(~shortlist).tolist():
@@ -79,12 +85,12 @@ def hinge_infimum(loss: Loss, p: Vector, shortlist: NDArray[np.bool_] | None = N
 
 
 @singledispatch
-def _add_expected_loss(spec: Any, program: _Program, p: Vector) -> None:
+def _add_expected_loss(spec: Any, program: _Program, p: Vector, margins: Margins) -> None:
     raise TypeError(f"the expected {type(spec).__name__} is not known as a linear program")
 
 
 @_add_expected_loss.register
-def _(spec: OVAHinge, program: _Program, p: Vector) -> None:
+def _(spec: OVAHinge, program: _Program, p: Vector, margins: Margins) -> None:
     for j, probability in enumerate(p):
         as_label = program.variable(probability)
         as_other = program.variable(1.0 - probability)
@@ -93,28 +99,70 @@ def _(spec: OVAHinge, program: _Program, p: Vector) -> None:
 
 
 @_add_expected_loss.register
-def _(spec: BetaHinge, program: _Program, p: Vector) -> None:
+def _(spec: BetaHinge, program: _Program, p: Vector, margins: Margins) -> None:
     for y, probability in enumerate(p):
-        level = program.variable(probability)
-        _add_excesses(program, y, len(p), level, probability / spec.k)
+        _add_positive_mean(program, y, margins[y], spec.k, probability)
 
 
 @_add_expected_loss.register
-def _(spec: AlphaHinge, program: _Program, p: Vector) -> None:
+def _(spec: AlphaHinge, program: _Program, p: Vector, margins: Margins) -> None:
     for y, probability in enumerate(p):
-        level = program.variable(0.0, lower=None)
-        excesses = _add_excesses(program, y, len(p), level, 0.0)
         value = program.variable(probability)
-        mean = {level: 1.0} | dict.fromkeys(excesses, 1.0 / spec.k)
-        program.at_most(mean | {value: -1.0}, 0.0)
+        _add_bound(program, value, {spec.k: 1.0}, y, margins[y])
 
 
-def _add_excesses(program: _Program, y: int, n_classes: int, level: int, cost: float) -> list[int]:
-    """Variables x_j >= 1 + g_j - g_y - level for j != y, each at this cost."""
+@_add_expected_loss.register
+def _(spec: PrintedHinge, program: _Program, p: Vector, margins: Margins) -> None:
+    for y, probability in enumerate(p):
+        value = program.variable(probability)
+        _add_bound(program, value, {spec.k: 1.0}, y, margins[y])
+        _add_bound(program, value, {spec.k - 1: 1.0 - 1.0 / spec.k}, y, margins[y])
+
+
+@_add_expected_loss.register
+def _(spec: OrderedHinge, program: _Program, p: Vector, margins: Margins) -> None:
+    drops = spec.weights - np.append(spec.weights[1:], 0.0)
+    shares = {k: k * drop for k, drop in enumerate(drops.tolist(), start=1) if drop > 0}
+    for y, probability in enumerate(p):
+        if spec.joint:
+            value = program.variable(probability)
+            _add_bound(program, value, shares, y, margins[y])
+        else:
+            for k, share in shares.items():
+                _add_positive_mean(program, y, margins[y], k, probability * share)
+
+
+@_add_expected_loss.register
+def _(spec: WithMargins, program: _Program, p: Vector, margins: Margins) -> None:
+    _add_expected_loss(spec.base, program, p, margins + spec.offsets)
+
+
+def _add_positive_mean(
+    program: _Program, y: int, margins: Vector, k: int, probability: float
+) -> None:
+    """At this cost, the mean of the k largest positive parts of the terms."""
+    level = program.variable(probability)
+    _add_excesses(program, y, margins, level, probability / k)
+
+
+def _add_bound(
+    program: _Program, value: int, shares: dict[int, float], y: int, margins: Vector
+) -> None:
+    """Require value >= sum over k of shares[k] times the mean of the k largest terms."""
+    mean = {value: -1.0}
+    for k, share in shares.items():
+        level = program.variable(0.0, lower=None)
+        mean[level] = share
+        mean |= dict.fromkeys(_add_excesses(program, y, margins, level, 0.0), share / k)
+    program.at_most(mean, 0.0)
+
+
+def _add_excesses(program: _Program, y: int, margins: Vector, level: int, cost: float) -> list[int]:
+    """Variables x_j >= margin_j + g_j - g_y - level for j != y, each at this cost."""
     excesses = []
-    for j in range(n_classes):
+    for j, margin in enumerate(margins.tolist()):
         if j != y:
             excess = program.variable(cost)
-            program.at_most({j: 1.0, y: -1.0, level: -1.0, excess: -1.0}, -1.0)
+            program.at_most({j: 1.0, y: -1.0, level: -1.0, excess: -1.0}, -margin)
             excesses.append(excess)
     return excesses

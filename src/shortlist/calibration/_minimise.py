@@ -6,13 +6,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import Bounds, minimize
 
-from shortlist.losses import Loss
+from shortlist.losses import Loss, get
 
 Vector = NDArray[np.float64]
 Mask = NDArray[np.bool_]
@@ -151,8 +151,14 @@ def _minimiser(loss: Loss, p: Vector, cone: _Cone) -> Vector:
 
 
 def _smoother(loss: Loss) -> Loss:
-    smoothing = _SMOOTHING_STEP * loss.smoothing
-    return replace(loss, smoothing=smoothing, spec=loss.spec._replace(gamma=smoothing))
+    return get(
+        loss.name,
+        k=loss.k,
+        variant=loss.variant or "alpha",
+        smoothing=_SMOOTHING_STEP * loss.smoothing,
+        margins=loss.margins,
+        rank_weights=loss.rank_weights,
+    )
 
 
 def _width(loss: Loss) -> float:

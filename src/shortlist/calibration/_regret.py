@@ -125,6 +125,8 @@ def regret_bound(
     """
     loss = as_loss(loss)
     loss.check_classes(n_classes)
+    if not loss.labels_alike:
+        raise ValueError("the search renames labels, so the loss must treat them alike: no margins")
     k = check_shortlist_size(loss.k if k is None else k, n_classes)
     if k == n_classes:
         raise ValueError(f"a shortlist of all {n_classes} classes cannot be wrong; got k={k}")

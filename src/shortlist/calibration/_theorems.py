@@ -16,7 +16,9 @@ from typing import Any, NamedTuple
 from shortlist.losses import Loss
 from shortlist.losses.entropy import Softmax, TopKEntropy
 from shortlist.losses.hinge import AlphaHinge, BetaHinge
+from shortlist.losses.ordered import OrderedHinge
 from shortlist.losses.ova import OVAHinge, OVALogistic
+from shortlist.losses.printed import PrintedHinge
 from shortlist.projections.entropic import ALPHA
 
 
@@ -60,6 +62,23 @@ def _(spec: BetaHinge, question: Question) -> Descent | None:
     if spec.gamma == 0:
         return None
     slope = min(1.0, question.k / spec.gamma, question.k / spec.k)
+    return Descent(slope, _hinge_curvature(question) / spec.gamma)
+
+
+@_descent.register
+def _(spec: PrintedHinge, question: Question) -> Descent | None:
+    if spec.gamma == 0 or question.k < spec.k - 1:
+        return None
+    slope = min(1.0 - 1.0 / spec.k, question.k / spec.gamma)
+    return Descent(slope, _hinge_curvature(question) / spec.gamma)
+
+
+@_descent.register
+def _(spec: OrderedHinge, question: Question) -> Descent | None:
+    ranks = len(spec.weights)
+    if spec.gamma == 0 or (spec.joint and question.k < ranks):
+        return None
+    slope = min(float(spec.weights[: question.k].sum()), question.k / spec.gamma)
     return Descent(slope, _hinge_curvature(question) / spec.gamma)
 
 

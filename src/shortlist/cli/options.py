@@ -28,6 +28,7 @@ class LossName(StrEnum):
 class Variant(StrEnum):
     alpha = "alpha"
     beta = "beta"
+    printed = "printed"
 
 
 class Precision(StrEnum):
@@ -118,9 +119,10 @@ class ShapeOptions:
     variant: Annotated[
         Variant,
         Option(
-            metavar="alpha|beta",
+            metavar="alpha|beta|printed",
             rich_help_panel=MODEL,
-            help="Which of the paper's two top-k simplices; the same at k=1.",
+            help="Which of the paper's two top-k simplices; the same at k=1. printed, for the "
+            "hinges, is alpha by the paper's formula.",
         ),
     ] = Variant.alpha
     smoothing: Annotated[
@@ -132,6 +134,24 @@ class ShapeOptions:
             "plain hinges.",
         ),
     ] = 1.0
+    margins: Annotated[
+        str | None,
+        Option(
+            metavar="ldam|NUMBERS",
+            rich_help_panel=MODEL,
+            help="By how much labels are to lead, for the hinges: a number for each class, in "
+            "order and separated by commas; ldam asks more of rare classes. 1 by default.",
+        ),
+    ] = None
+    rank_weights: Annotated[
+        str | None,
+        Option(
+            metavar="NUMBERS",
+            rich_help_panel=MODEL,
+            help="Weights of the worst, second worst, ... wrong label, for the hinges, such as "
+            "3,2,1; in place of k equal ones.",
+        ),
+    ] = None
     bias: Annotated[
         float,
         Option(
@@ -223,6 +243,8 @@ def estimator_parameters(
         "k": loss.k,
         "variant": shape.variant.value,
         "smoothing": shape.smoothing,
+        "margins": _numbers_unless(shape.margins, "ldam", "--margins"),
+        "rank_weights": _numbers_unless(shape.rank_weights, None, "--rank-weights"),
         "fit_intercept": fit_intercept,
         "intercept_scaling": shape.bias if fit_intercept else 1.0,
         "tol": solver.tol,
@@ -230,6 +252,11 @@ def estimator_parameters(
         "random_state": solver.seed,
         "verbose": 0 if output.quiet else 1,
     }
+
+
+def _numbers_unless(text: str | None, name: str | None, option: str) -> Any:
+    """A list of numbers, unless nothing or this name was given."""
+    return text if text is None or text == name else parse_numbers(text, option, float)
 
 
 def class_weights(given: list[str] | None, classes: Any) -> Any:

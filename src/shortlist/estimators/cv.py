@@ -51,8 +51,8 @@ class TopKClassifierCV(ShortlistClassifier):
 
     Parameters
     ----------
-    loss, k, variant, smoothing, tol, max_epochs, fit_intercept, intercept_scaling, normalize, \
-            class_weight
+    loss, k, variant, smoothing, margins, rank_weights, tol, max_epochs, fit_intercept, \
+            intercept_scaling, normalize, class_weight
         Those of :class:`TopKClassifier`. ``k`` is the k of the loss; ``ks`` are the lengths of
         shortlists to choose models for.
     Cs : list of float or int, default=9
@@ -165,6 +165,8 @@ class TopKClassifierCV(ShortlistClassifier):
         k: int = 1,
         variant: str = "alpha",
         smoothing: float = 1.0,
+        margins: Any = None,
+        rank_weights: Any = None,
         Cs: Any = 9,
         ks: Sequence[int] = (1, 3, 5, 10),
         cv: Any = None,
@@ -192,6 +194,8 @@ class TopKClassifierCV(ShortlistClassifier):
         self.k = k
         self.variant = variant
         self.smoothing = smoothing
+        self.margins = margins
+        self.rank_weights = rank_weights
         self.Cs = Cs
         self.ks = ks
         self.cv = cv

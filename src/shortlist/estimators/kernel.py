@@ -34,6 +34,7 @@ from shortlist.estimators.training import (
     loss_of,
     make_costs,
     takes_several_labels,
+    with_counted_margins,
 )
 from shortlist.solvers.memory import training_bytes
 from shortlist.solvers.problem import Problem
@@ -53,8 +54,8 @@ class KernelTopKClassifier(PathMixin, CallbackSupportMixin, ShortlistClassifier)
 
     Parameters
     ----------
-    loss, k, variant, smoothing, C, tol, max_epochs, fit_intercept, intercept_scaling, \
-            class_weight, random_state, verbose, checkpoint, checkpoint_every
+    loss, k, variant, smoothing, margins, rank_weights, C, tol, max_epochs, fit_intercept, \
+            intercept_scaling, class_weight, random_state, verbose, checkpoint, checkpoint_every
         Those of :class:`TopKClassifier`. The truncated entropy, which is not convex, has no
         kernel version. An intercept adds the constant ``intercept_scaling ** 2`` to the kernel.
     kernel : {"rbf", "linear", "poly", "precomputed"} or callable, default="rbf"
@@ -117,6 +118,8 @@ class KernelTopKClassifier(PathMixin, CallbackSupportMixin, ShortlistClassifier)
         k: int = 1,
         variant: str = "alpha",
         smoothing: float = 1.0,
+        margins: Any = None,
+        rank_weights: Any = None,
         C: float = 1.0,
         kernel: Any = "rbf",
         gamma: Any = "scale",
@@ -137,6 +140,8 @@ class KernelTopKClassifier(PathMixin, CallbackSupportMixin, ShortlistClassifier)
         self.k = k
         self.variant = variant
         self.smoothing = smoothing
+        self.margins = margins
+        self.rank_weights = rank_weights
         self.C = C
         self.kernel = kernel
         self.gamma = gamma
@@ -200,6 +205,7 @@ class KernelTopKClassifier(PathMixin, CallbackSupportMixin, ShortlistClassifier)
                 "use loss='entropy', or TopKClassifier"
             )
         classes, codes, weights = encode_targets(X, y, loss, sample_weight, self.class_weight)
+        loss = with_counted_margins(self, loss, codes, len(classes), sample_weight)
         dtype = X.dtype
         cache_bytes = self._check_memory(X, len(classes))
         self.gamma_ = self._gamma(X, sample_weight)

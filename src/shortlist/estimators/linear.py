@@ -31,6 +31,7 @@ from shortlist.estimators.training import (
     loss_of,
     make_costs,
     takes_several_labels,
+    with_counted_margins,
 )
 from shortlist.losses import Loss
 from shortlist.metrics import topk_accuracy
@@ -67,10 +68,22 @@ class TopKClassifier(PathMixin, CallbackSupportMixin, ShortlistClassifier):
     k : int, default=1
         Size of the shortlist, at most the number of classes less one. Sets the loss (one-vs-all
         losses excepted), the length of ``predict_topk`` and the accuracy that ``score`` reports.
-    variant : {"alpha", "beta"}, default="alpha"
-        Which top-k simplex bounds the duals; both are the same at k=1.
+    variant : {"alpha", "beta", "printed"}, default="alpha"
+        Which top-k simplex bounds the duals; all are the same at k=1. "printed", for the hinges, is
+        alpha as the paper prints it.
     smoothing : float, default=1.0
         gamma of the smoothed hinges.
+    margins : "ldam", array-like or None, default=None
+        For the hinges: by how much a label is to lead, 1 by default. Numbers of shape (n_classes,)
+        in the order of ``classes_``, one for each label, or (n_classes, n_classes), one for each
+        label (row) and wrong label. "ldam" makes them proportional to n_y^(-1/4), n_y the number of
+        training examples of the label, the largest 1: rare classes are asked to lead by more.
+    rank_weights : array-like or None, default=None
+        For the hinges: weights of the largest, second largest, ... violation of a margin, in
+        place of 1/k for each of k. They do not increase and are scaled to sum to 1. This is the
+        ordered weighted loss of Usunier et al. (variant "beta"); see
+        :func:`shortlist.losses.mixture_weights` for several k at once. ``k`` then only sets the
+        length of the shortlist.
     C : float, default=1.0
         Weight of the loss against the regularisation, as in scikit-learn's linear models.
     tol : float, default=1e-3
@@ -138,6 +151,8 @@ class TopKClassifier(PathMixin, CallbackSupportMixin, ShortlistClassifier):
         k: int = 1,
         variant: str = "alpha",
         smoothing: float = 1.0,
+        margins: Any = None,
+        rank_weights: Any = None,
         C: float = 1.0,
         tol: float = 1e-3,
         max_epochs: int = 1000,
@@ -156,6 +171,8 @@ class TopKClassifier(PathMixin, CallbackSupportMixin, ShortlistClassifier):
         self.k = k
         self.variant = variant
         self.smoothing = smoothing
+        self.margins = margins
+        self.rank_weights = rank_weights
         self.C = C
         self.tol = tol
         self.max_epochs = max_epochs
@@ -226,6 +243,7 @@ class TopKClassifier(PathMixin, CallbackSupportMixin, ShortlistClassifier):
             X = normalized(X, self.normalize)
         loss = loss_of(self, several)
         classes, codes, weights = encode_targets(X, y, loss, sample_weight, self.class_weight)
+        loss = with_counted_margins(self, loss, codes, len(classes), sample_weight)
         costs = make_costs(codes, weights, float(self.C))
         bias = self.intercept_scaling if self.fit_intercept else 0.0
         storage, told = open_examples(self, X, len(classes), loss, bias)

@@ -37,6 +37,8 @@ class ShortlistClassifier(ClassifierMixin, BaseEstimator):
     k: int
     variant: str
     smoothing: float
+    margins: Any
+    rank_weights: Any
 
     # Whether k was set after the estimator was made, as a search over k does.
     _k_was_set: bool = False

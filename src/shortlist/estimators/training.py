@@ -67,13 +67,36 @@ def check_input(
 
 
 def loss_of(estimator: Any, multilabel: bool = False) -> losses.Loss:
-    return losses.get(
+    """The loss as the parameters have it; :func:`with_counted_margins` adds what data tells."""
+    counted = isinstance(estimator.margins, str)
+    loss = losses.get(
         estimator.loss,
         k=estimator.k,
         variant=estimator.variant,
         smoothing=estimator.smoothing,
         multilabel=multilabel,
+        margins=None if counted else estimator.margins,
+        rank_weights=estimator.rank_weights,
     )
+    if counted and estimator.margins != "ldam":
+        raise ValueError(f"margins must be 'ldam', numbers or None; got {estimator.margins!r}")
+    if counted and loss.with_margins is None:
+        raise ValueError(
+            f"margins='ldam' is for hinge and smooth_hinge with one right label per example; got "
+            f"loss={estimator.loss!r}"
+        )
+    return loss
+
+
+def with_counted_margins(
+    estimator: Any, loss: losses.Loss, codes: NDArray, n_classes: int, sample_weight: Any
+) -> losses.Loss:
+    """The loss with the margins that depend on the numbers of examples, if such were asked for."""
+    if not isinstance(estimator.margins, str) or loss.with_margins is None:
+        return loss
+    weights = _check_sample_weight(sample_weight, codes, dtype=np.float64)
+    totals = np.bincount(codes, weights, minlength=n_classes)
+    return loss.with_margins(losses.ldam_margins(totals))
 
 
 def takes_several_labels(estimator: Any) -> bool:

@@ -7,6 +7,7 @@
 """
 
 from shortlist.losses.base import Loss
-from shortlist.losses.registry import get, names, table
+from shortlist.losses.margins import ldam_margins
+from shortlist.losses.registry import get, mixture_weights, names, table
 
-__all__ = ["Loss", "get", "names", "table"]
+__all__ = ["Loss", "get", "ldam_margins", "mixture_weights", "names", "table"]

@@ -12,6 +12,9 @@ from shortlist._jit import kernel_array, njit
 from shortlist.losses import kernels
 from shortlist.losses.labels import check_indicator, label_rows
 
+# Scores of zero that are made at a time: 8 MB.
+_SCORES_AT_ONCE = 1 << 20
+
 
 @njit
 def _value_gradient_rows(loss, f, y, values, v):
@@ -57,6 +60,8 @@ class Loss:
     - ``probabilities``: turns scores (n, m) into class probabilities; None: it has none.
     - ``smoother``: makes, for gamma > 0, a smooth loss that tends to this one as gamma does to 0
       and whose duals are feasible for this one; None: there is none.
+    - ``labels_alike``: exchanging two labels and their scores changes nothing.
+    - ``with_margins``: makes the same loss with these margins; None: it has no margins to choose.
     - ``start_from``: makes the convex loss whose solution a loss that is not convex starts from.
     """
 
@@ -68,10 +73,15 @@ class Loss:
     convex: bool
     smooth: bool
     multilabel: bool = False
+    labels_alike: bool = True
     sparse_duals: bool = False
     fewest_classes: int = 1
+    # What else makes a hinge; the specification compares them.
+    margins: NDArray | None = field(default=None, compare=False)
+    rank_weights: NDArray | None = field(default=None, compare=False)
     probabilities: Callable[[NDArray], NDArray] | None = field(default=None, compare=False)
     smoother: Callable[[float], "Loss"] | None = field(default=None, compare=False)
+    with_margins: Callable[[ArrayLike], "Loss"] | None = field(default=None, compare=False)
     start_from: Callable[[], "Loss"] | None = field(default=None, compare=False)
 
     @property
@@ -148,6 +158,26 @@ class Loss:
                 f"k must lie between 1 and the number of classes less one, here "
                 f"{n_classes - 1}; got k={self.k} with {n_classes} classes"
             )
+        if self.rank_weights is not None and len(self.rank_weights) > n_classes - 1:
+            raise ValueError(
+                f"rank_weights may hold at most {n_classes - 1} positive numbers, one for each "
+                f"wrong label; got {len(self.rank_weights)} with {n_classes} classes"
+            )
+        if self.margins is not None and len(self.margins) != n_classes:
+            raise ValueError(
+                f"margins are for {len(self.margins)} classes; there are {n_classes} classes"
+            )
+
+    def values_at_zero(self, n_classes: int) -> NDArray:
+        """L(y, 0) for every label y."""
+        if self.labels_alike:
+            return np.full(n_classes, self.value(np.zeros(n_classes), 0))
+        values = np.empty(n_classes)
+        chunk = max(1, _SCORES_AT_ONCE // n_classes)
+        for begin in range(0, n_classes, chunk):
+            labels = np.arange(begin, min(begin + chunk, n_classes))
+            values[labels] = self.value(np.zeros((len(labels), n_classes)), labels)
+        return values
 
     def _value_gradient(self, scores: ArrayLike, y: ArrayLike) -> tuple[Any, NDArray]:
         f, y, single = self._check(scores, y, "scores")

@@ -170,6 +170,9 @@ def _dual_step_softmax(loss, q, y, eta, start, v, work):
 _LEAST_RESIDUAL, _MOST_RESIDUAL = -2.3, 1.8
 # Where the squared residuals have a larger mean, the exact step gains more than it costs.
 _FAR = 0.25
+# A class whose residual is beyond the bounds is left to the exact step if its new share exceeds
+# this. From next to nothing it would take many visits.
+_NEGLIGIBLE = 0.02
 # A label less likely than this is left to the exact step: 1 + v_y has lost its digits.
 _UNLIKELY = 1e-3
 
@@ -200,25 +203,32 @@ def _moved(x, r, eta, one, half, two_thirds):
 
 
 @njit(sums=True)
-def _move(r, p, eta, t, new):
-    """new = p moved by r - t; returns the sums of new, of new / (1 + eta new), of p (r - t)^2."""
+def _move(s, r, p, eta, t, new):
+    """new = p moved by r - t; returns the sums of new, of new / (1 + eta new), of p (r - t)^2.
+
+    The last number returned is positive if an entry held back at the bound should become more than
+    negligible: its equation is  eta z + log z = eta p + s - t.
+    """
     number = r.dtype.type
     tiny = np.finfo(r.dtype).tiny
     one, half, two_thirds = number(1), number(0.5), number(2 / 3)
     e, shift = number(eta), number(t)
     least, most = number(_LEAST_RESIDUAL), number(_MOST_RESIDUAL)
-    total = number(0)
-    slope = number(0)
-    spread = number(0)
+    negligible = number(eta * _NEGLIGIBLE + math.log(_NEGLIGIBLE))
+    zero = number(0)
+    total, slope, spread, held = zero, zero, zero, zero
     for j in range(r.shape[0]):
         x = max(p[j], tiny)
-        d = min(max(r[j] - shift, least), most)
+        full = r[j] - shift
+        excess = min(max(s[j] - shift + e * x - negligible, zero), one)
+        held += excess if full > most else zero
+        d = min(max(full, least), most)
         z = _moved(x, d, e, one, half, two_thirds)
         new[j] = z
         total += z
         slope += z / (one + e * z)
         spread += x * d * d
-    return np.float64(total), np.float64(slope), np.float64(spread)
+    return np.float64(total), np.float64(slope), np.float64(spread), held
 
 
 @njit(sums=True)
@@ -278,13 +288,16 @@ def _ascend_softmax(loss, s, y, cost, kappa, start, stands_for, v, delta, work):
     r, new = work[0], work[1]
     v[y] = 0
     weights, weighted = _residuals(s, v, eta, r)
-    own = np.float64(s[y]) - math.log(p)
+    score = s[y]
+    own = np.float64(score) - math.log(p)
     a = p / (1.0 + eta * p)
     t = (weighted + a * own) / (weights + a)
-    total, slope, spread = _move(r, v, eta, t, new)
+    s[y] = -np.inf  # the label is moved below
+    total, slope, spread, held = _move(s, r, v, eta, t, new)
+    s[y] = score
     residual = min(max(own - t, _LEAST_RESIDUAL), _MOST_RESIDUAL)
     spread += p * residual * residual
-    if spread > _FAR:
+    if spread > _FAR or held > 0:
         v[y] = last
         return ascend_exactly(loss, s, y, cost, kappa, start, 1, v, delta, work)
     q = _moved(p, residual, eta, 1.0, 0.5, 2 / 3)

@@ -29,7 +29,7 @@ from shortlist.projections.threshold import clip_into, solve_threshold
 from shortlist.projections.topk import fill_capped, walk_cap
 
 # Below this, eta + gamma cannot be divided by safely in single precision.
-_FLAT = 1e-30
+FLAT = 1e-30
 
 
 class BetaHinge(NamedTuple):
@@ -77,7 +77,7 @@ def _subgradient(k, joint, f, y, v, work):
 
 
 @njit
-def _smooth_value(z, top, x, s, gamma, y):
+def smooth_hinge_value(z, top, x, s, gamma, y):
     # 1 + u = gamma (z + top)
     value = top * s
     for j in range(z.shape[0]):
@@ -120,22 +120,22 @@ def _project_alpha(loss, f, y, eta, start, v, work):
 
 @njit
 def _value_gradient_beta(loss, f, y, v, work):
-    if loss.gamma < _FLAT:
+    if loss.gamma < FLAT:
         return _subgradient(loss.k, False, f, y, v, work)
     top, s = _project(loss, f, y, 0.0, np.zeros(2), v, work)
-    return _smooth_value(work[0], top, v, s, loss.gamma, y)
+    return smooth_hinge_value(work[0], top, v, s, loss.gamma, y)
 
 
 @njit
 def _value_gradient_alpha(loss, f, y, v, work):
-    if loss.gamma < _FLAT:
+    if loss.gamma < FLAT:
         return _subgradient(loss.k, True, f, y, v, work)
     top, s = _project_alpha(loss, f, y, 0.0, np.zeros(2), v, work)
-    return _smooth_value(work[0], top, v, s, loss.gamma, y)
+    return smooth_hinge_value(work[0], top, v, s, loss.gamma, y)
 
 
 @njit(sums=True)
-def _sum_of_squares(v):
+def sum_of_squares(v):
     squares = 0.0
     for j in range(v.shape[0]):
         squares += np.float64(v[j]) * np.float64(v[j])
@@ -143,8 +143,8 @@ def _sum_of_squares(v):
 
 
 @njit
-def _conjugate(loss, v, y):
-    squares = _sum_of_squares(v) - np.float64(v[y]) * np.float64(v[y])
+def conjugate_of_hinge(loss, v, y):
+    squares = sum_of_squares(v) - np.float64(v[y]) * np.float64(v[y])
     return 0.5 * loss.gamma * squares - sum_of_wrong(v, y)
 
 
@@ -159,7 +159,7 @@ def _step_of_two(loss, q, y, eta, v):
 
 @njit
 def _dual_step_beta(loss, q, y, eta, start, v, work):
-    if eta + loss.gamma < _FLAT:
+    if eta + loss.gamma < FLAT:
         _subgradient(loss.k, False, q, y, v, work)
     elif q.shape[0] == 2:
         _step_of_two(loss, q, y, eta, v)
@@ -169,7 +169,7 @@ def _dual_step_beta(loss, q, y, eta, start, v, work):
 
 @njit
 def _dual_step_alpha(loss, q, y, eta, start, v, work):
-    if eta + loss.gamma < _FLAT:
+    if eta + loss.gamma < FLAT:
         _subgradient(loss.k, True, q, y, v, work)
     else:
         _project_alpha(loss, q, y, eta, start, v, work)
@@ -223,7 +223,7 @@ def _ascend(loss, s, y, cost, kappa, start, stands_for, v, delta, work):
     eta = cost * kappa
     scale = eta + loss.gamma
     m = s.shape[0]
-    if scale < _FLAT or m <= 2 * _STRIDE:
+    if scale < FLAT or m <= 2 * _STRIDE:
         return ascend_exactly(loss, s, y, cost, kappa, start, stands_for, v, delta, work)
     share = 0.0
     if stands_for > 0:
@@ -302,9 +302,15 @@ def _violation_alpha(loss, v, y):
 
 register(
     BetaHinge,
-    Kernels(_value_gradient_beta, _conjugate, _violation_beta, _dual_step_beta),
+    Kernels(_value_gradient_beta, conjugate_of_hinge, _violation_beta, _dual_step_beta),
 )
 register(
     AlphaHinge,
-    Kernels(_value_gradient_alpha, _conjugate, _violation_alpha, _dual_step_alpha, ascend=_ascend),
+    Kernels(
+        _value_gradient_alpha,
+        conjugate_of_hinge,
+        _violation_alpha,
+        _dual_step_alpha,
+        ascend=_ascend,
+    ),
 )

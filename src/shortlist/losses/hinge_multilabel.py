@@ -35,7 +35,7 @@ from typing import NamedTuple
 import numpy as np
 
 from shortlist._jit import njit, overloaded
-from shortlist.losses.hinge import _FLAT, _sum_of_squares
+from shortlist.losses.hinge import FLAT, sum_of_squares
 from shortlist.losses.kernels import Kernels, register
 from shortlist.losses.labels import right_labels, shift_wrong, sum_of_right, total, wrong_range
 from shortlist.projections.selection import largest
@@ -214,7 +214,7 @@ def _smooth_value(z, height, f, labels, v, s, gamma):
 @njit
 def _value_gradient_with(loss, joint, f, y, v, work):
     labels = right_labels(y)
-    if loss.gamma < _FLAT:
+    if loss.gamma < FLAT:
         return _subgradient(loss.k, joint, f, labels, v, work)
     height, s = _project(loss, f, labels, 0.0, np.zeros(2), v, work)
     return _smooth_value(work[0], height, f, labels, v, s, loss.gamma)
@@ -233,7 +233,7 @@ def _value_gradient_alpha(loss, f, y, v, work):
 @njit
 def _dual_step_with(loss, joint, q, y, eta, start, v, work):
     labels = right_labels(y)
-    if eta + loss.gamma < _FLAT:
+    if eta + loss.gamma < FLAT:
         _subgradient(loss.k, joint, q, labels, v, work)
     else:
         _project(loss, q, labels, eta, start, v, work)
@@ -253,7 +253,7 @@ def _dual_step_alpha(loss, q, y, eta, start, v, work):
 def _conjugate(loss, v, y):
     labels = right_labels(y)
     s = total(v) - sum_of_right(v, labels)
-    squares = _sum_of_squares(v)
+    squares = sum_of_squares(v)
     share = s / labels.shape[0]
     for label in labels:
         right = -np.float64(v[label])

@@ -10,13 +10,15 @@ A family of losses is a NamedTuple type that holds its parameters, registered wi
 f, q, v have m entries; ``work`` is scratch of shape (2, m) in their precision; ``start`` holds two
 floats, kept per example between visits and filled with zeros before the first.
 
-Two more kernels are optional. They only save time:
+Three more kernels are optional. The first two only save time:
 
     ascend(loss, s, y, cost, kappa, start, stands_for, v, delta, work) -> share of the gap
         one visit of SDCA; :func:`ascend` below says what it does and how it is done without
     lanes(loss, scores, y, cost, scratch) -> sum of cost L
         values and gradients of many examples at once, scores (m, B) with an example a column;
         scores are replaced by cost times the gradients. ``scratch`` has shape (8, B)
+    on_classes(loss, s, y, classes) -> loss       for a loss that tells its classes apart
+        the loss on some classes, whose scores are s: moves s to what that loss takes
 
 The functions of these names below pick the family's kernel by the type of ``loss`` while the
 caller compiles, so that a solver is written once and compiled only for the losses in use.
@@ -37,6 +39,7 @@ class Kernels(NamedTuple):
     dual_step: Callable | None = None
     ascend: Callable | None = None
     lanes: Callable | None = None
+    on_classes: Callable | None = None
 
 
 _FAMILIES: dict[type, Kernels] = {}
@@ -50,6 +53,19 @@ def register(family: type, kernels: Kernels) -> None:
 def kernels_of(family: type) -> Kernels:
     """The kernels a NamedTuple type was registered with."""
     return _FAMILIES[family]
+
+
+def same_parameters(one: Any, other: Any) -> bool:
+    """Equality of NamedTuples some of whose parameters are arrays."""
+    return type(one) is type(other) and all(
+        np.array_equal(mine, its) if isinstance(mine, np.ndarray) else mine == its
+        for mine, its in zip(one, other, strict=True)
+    )
+
+
+def hash_of_parameters(one: Any) -> int:
+    """The hash that goes with :func:`same_parameters`."""
+    return hash(tuple(p.tobytes() if isinstance(p, np.ndarray) else p for p in one))
 
 
 def _kernels(loss: Any) -> Kernels:
@@ -121,3 +137,18 @@ def ascend(loss, s, y, cost, kappa, start, stands_for, v, delta, work):
     as v stays in the domain and the objective of the exact step does not rise.
     """
     return _kernels(loss).ascend or ascend_exactly
+
+
+@njit
+def _all_alike(loss, s, y, classes):
+    return loss
+
+
+@overloaded
+def on_classes(loss, s, y, classes):
+    """The loss on some of the classes, whose scores are s; y is the label among all.
+
+    A loss that treats classes alike is the same on any of them. One that does not moves s to the
+    scores that the loss it returns takes.
+    """
+    return _kernels(loss).on_classes or _all_alike

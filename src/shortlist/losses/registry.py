@@ -4,14 +4,14 @@ Adding a loss: its kernels in a file of this folder, an entry here, a row in tes
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit, softmax
 
 from shortlist._text import Setting
@@ -21,10 +21,24 @@ from shortlist.losses.entropy import Softmax, TopKEntropy
 from shortlist.losses.entropy_multilabel import MultilabelSoftmax
 from shortlist.losses.hinge import AlphaHinge, BetaHinge
 from shortlist.losses.hinge_multilabel import MultilabelAlphaHinge, MultilabelBetaHinge
+from shortlist.losses.margins import check_margins, with_margins
+from shortlist.losses.ordered import OrderedHinge
 from shortlist.losses.ova import OVAHinge, OVALogistic
+from shortlist.losses.printed import PrintedHinge
 from shortlist.losses.truncated import TruncatedEntropy
 from shortlist.projections.entropic import kind_of
-from shortlist.projections.rows import check_variant
+from shortlist.projections.rows import HINGE_VARIANTS, VARIANTS, check_variant, check_weights
+
+
+class Parameters(NamedTuple):
+    """What :func:`get` was given, checked."""
+
+    k: int
+    variant: str
+    smoothing: float
+    multilabel: bool = False
+    margins: NDArray | None = None
+    rank_weights: NDArray | None = None
 
 
 @dataclass(frozen=True)
@@ -39,45 +53,71 @@ class Entry:
     calibrated: str
     sdca: bool
     torch: str
-    make: Callable[[int, str, float], Loss]
+    make: Callable[[Parameters], Loss]
     uses: tuple[str, ...]
+    variants: tuple[str, ...] = VARIANTS
     several: str = "no"
-    make_multilabel: Callable[[int, str, float], Loss] | None = None
 
 
-def _hinge(k: int, variant: str, smoothing: float, multilabel: bool = False) -> Loss:
-    alpha = variant == "alpha" and k > 1
-    family: Callable[[int, float], Any]
-    if multilabel:
-        family = MultilabelAlphaHinge if alpha else MultilabelBetaHinge
-    else:
-        family = AlphaHinge if alpha else BetaHinge
-    smooth = smoothing > 0
+def _hinge(given: Parameters) -> Loss:
+    smooth = given.smoothing > 0
+    spec = _hinge_kernels(given)
+    if given.margins is not None:
+        spec = with_margins(spec, given.margins)
     return Loss(
         "smooth_hinge" if smooth else "hinge",
-        k,
-        variant,
-        smoothing,
-        family(k, smoothing),
+        given.k,
+        given.variant,
+        given.smoothing,
+        spec,
         convex=True,
         smooth=smooth,
-        multilabel=multilabel,
+        multilabel=given.multilabel,
+        labels_alike=given.margins is None,
         sparse_duals=True,
-        # The smooth beta hinge is defined on any wrong label; the others need k of them.
-        fewest_classes=2 if smooth and variant == "beta" else k + 1,
-        smoother=None if smooth else partial(_hinge, k, variant, multilabel=multilabel),
+        fewest_classes=_fewest_classes(given),
+        margins=given.margins,
+        rank_weights=given.rank_weights,
+        smoother=None if smooth else partial(_smoothed_hinge, given),
+        with_margins=None if given.multilabel else partial(_hinge_with_margins, given),
     )
 
 
-def _entropy(k: int, variant: str, smoothing: float) -> Loss:
-    spec = Softmax() if k == 1 else TopKEntropy(k, kind_of(k, variant))
-    return Loss(
-        "entropy", k, variant, 0.0, spec, True, True, probabilities=_softmax if k == 1 else None
-    )
+def _hinge_kernels(given: Parameters) -> Any:
+    k, variant, gamma = given.k, given.variant, given.smoothing
+    if given.rank_weights is not None:
+        return OrderedHinge(given.rank_weights, variant == "alpha", gamma)
+    if given.multilabel:
+        family: Any = MultilabelBetaHinge if k == 1 or variant == "beta" else MultilabelAlphaHinge
+    elif k == 1:
+        family = BetaHinge
+    else:
+        family = {"alpha": AlphaHinge, "beta": BetaHinge, "printed": PrintedHinge}[variant]
+    return family(k, gamma)
 
 
-def _multilabel_entropy(k: int, variant: str, smoothing: float) -> Loss:
-    if k > 1:
+def _fewest_classes(given: Parameters) -> int:
+    if given.rank_weights is not None:
+        return 2 if given.variant == "beta" else len(given.rank_weights) + 1
+    # The smooth beta hinge is defined on any wrong label; the others need k of them.
+    return 2 if given.smoothing > 0 and given.variant == "beta" else given.k + 1
+
+
+def _smoothed_hinge(given: Parameters, gamma: float) -> Loss:
+    return _hinge(given._replace(smoothing=gamma))
+
+
+def _hinge_with_margins(given: Parameters, margins: ArrayLike) -> Loss:
+    return _hinge(given._replace(margins=check_margins(margins)))
+
+
+def _plain_hinge(given: Parameters) -> Loss:
+    return _smoothed_hinge(given, 0.0)
+
+
+def _entropy(given: Parameters) -> Loss:
+    k, variant = given.k, given.variant
+    if given.multilabel and k > 1:
         raise WordedError(
             f"the entropy loss takes examples with several labels at k=1 only; got k={k}. Use "
             + Setting("loss", "smooth_hinge")
@@ -85,40 +125,60 @@ def _multilabel_entropy(k: int, variant: str, smoothing: float) -> Loss:
             + Setting("loss", "hinge")
             + "."
         )
-    return replace(_entropy(k, variant, smoothing), spec=MultilabelSoftmax(), multilabel=True)
-
-
-def _truncated(k: int, variant: str, smoothing: float) -> Loss:
-    if k == 1:
-        return replace(_entropy(1, variant, 0.0), name="truncated_entropy", variant=None)
+    spec: Any = MultilabelSoftmax() if given.multilabel else Softmax()
     return Loss(
-        "truncated_entropy",
+        "entropy",
         k,
-        None,
+        variant,
         0.0,
-        TruncatedEntropy(k),
-        convex=False,
-        smooth=False,
-        start_from=partial(_entropy, 1, variant, 0.0),
+        spec if k == 1 else TopKEntropy(k, kind_of(k, variant)),
+        convex=True,
+        smooth=True,
+        multilabel=given.multilabel,
+        probabilities=_softmax if k == 1 else None,
     )
 
 
-def _ova_hinge(k: int, variant: str, smoothing: float) -> Loss:
-    smooth = smoothing > 0
+def _truncated(given: Parameters) -> Loss:
+    softmax = given._replace(k=1)
+    if given.k == 1:
+        return replace(_entropy(softmax), name="truncated_entropy", variant=None)
+    return Loss(
+        "truncated_entropy",
+        given.k,
+        None,
+        0.0,
+        TruncatedEntropy(given.k),
+        convex=False,
+        smooth=False,
+        start_from=partial(_entropy, softmax),
+    )
+
+
+def _ova_hinge(given: Parameters) -> Loss:
+    smooth = given.smoothing > 0
     return Loss(
         "ova_smooth_hinge" if smooth else "ova_hinge",
         1,
         None,
-        smoothing,
-        OVAHinge(smoothing),
+        given.smoothing,
+        OVAHinge(given.smoothing),
         convex=True,
         smooth=smooth,
         sparse_duals=True,
-        smoother=None if smooth else partial(_ova_hinge, k, variant),
+        smoother=None if smooth else partial(_smoothed_ova_hinge, given),
     )
 
 
-def _ova_logistic(k: int, variant: str, smoothing: float) -> Loss:
+def _smoothed_ova_hinge(given: Parameters, gamma: float) -> Loss:
+    return _ova_hinge(given._replace(smoothing=gamma))
+
+
+def _plain_ova_hinge(given: Parameters) -> Loss:
+    return _smoothed_ova_hinge(given, 0.0)
+
+
+def _ova_logistic(given: Parameters) -> Loss:
     return Loss(
         "ova_logistic", 1, None, 0.0, OVALogistic(), True, True, probabilities=_normalised_sigmoids
     )
@@ -150,10 +210,10 @@ _TABLE = [
         calibrated=_HINGES,
         sdca=True,
         torch="TopKHingeLoss",
-        make=lambda k, variant, smoothing: _hinge(k, variant, 0.0),
-        uses=("k", "variant"),
+        make=_plain_hinge,
+        uses=("k", "variant", "margins", "rank_weights"),
+        variants=HINGE_VARIANTS,
         several="yes",
-        make_multilabel=lambda k, variant, smoothing: _hinge(k, variant, 0.0, True),
     ),
     Entry(
         "smooth_hinge",
@@ -165,9 +225,9 @@ _TABLE = [
         sdca=True,
         torch="TopKHingeLoss",
         make=_hinge,
-        uses=("k", "variant", "smoothing"),
+        uses=("k", "variant", "smoothing", "margins", "rank_weights"),
+        variants=HINGE_VARIANTS,
         several="yes",
-        make_multilabel=lambda k, variant, smoothing: _hinge(k, variant, smoothing, True),
     ),
     Entry(
         "entropy",
@@ -182,7 +242,6 @@ _TABLE = [
         make=_entropy,
         uses=("k", "variant"),
         several="at k = 1",
-        make_multilabel=_multilabel_entropy,
     ),
     Entry(
         "truncated_entropy",
@@ -205,7 +264,7 @@ _TABLE = [
         calibrated="no (Prop. 1)",
         sdca=True,
         torch="OVAHingeLoss",
-        make=lambda k, variant, smoothing: _ova_hinge(k, variant, 0.0),
+        make=_plain_ova_hinge,
         uses=(),
     ),
     Entry(
@@ -249,6 +308,8 @@ def get(
     variant: str = "alpha",
     smoothing: float = 1.0,
     multilabel: bool = False,
+    margins: ArrayLike | None = None,
+    rank_weights: ArrayLike | None = None,
 ) -> Loss:
     """The loss of that name.
 
@@ -259,9 +320,14 @@ def get(
     k : size of the shortlist, from 1 to the number of classes less one. One-vs-all losses do
         not depend on it.
     variant : "alpha" bounds a wrong label's share by s/k, "beta" by 1/k; the same at k = 1.
+        "printed", for the hinges, is alpha as the paper prints it: min(1/k, s/(k-1)).
     smoothing : gamma > 0 of the smoothed hinges (0 gives the hinge itself); others ignore it.
     multilabel : whether an example has a set of right labels instead of one; for the hinges, and
         for the entropy at k = 1.
+    margins : for the hinges, by how much the label is to lead, in place of 1: a number for each
+        class (n_classes,), or for each label and wrong label (n_classes, n_classes).
+    rank_weights : for the hinges, weights of the largest, second largest, ... margin violation
+        in place of 1/k for each of k; they do not increase, and are scaled to sum to 1.
     """
     if not isinstance(name, str):
         raise TypeError(
@@ -274,21 +340,61 @@ def get(
     if k < 1:
         raise ParameterError("k", f"must be 1 or larger; got {k}")
     if name == "softmax" and k != 1:
-        entropy = Setting("loss", "entropy")
-        raise WordedError(f"softmax is the entropy loss at k=1; got k={k}. Use " + entropy + ".")
-    check_variant(variant)
-    if not isinstance(smoothing, Real) or not (0 <= smoothing < math.inf):
-        problem = f"must be a finite number, zero or larger; got {smoothing!r}"
-        raise ParameterError("smoothing", problem)
+        raise ValueError(f"softmax is the entropy loss at k=1; got k={k}. Use loss='entropy'.")
     entry = ENTRIES[ALIASES.get(name, name)]
-    make = entry.make_multilabel if multilabel else entry.make
-    if make is None:
-        able = [e.name for e in _TABLE if e.make_multilabel is not None]
+    check_variant(variant, entry.variants)
+    if not isinstance(smoothing, Real) or not (0 <= smoothing < math.inf):
+        raise ValueError(f"smoothing must be a finite number, zero or larger; got {smoothing!r}")
+    if multilabel and entry.several == "no":
+        able = [e.name for e in _TABLE if e.several != "no"]
         raise ValueError(
             f"the loss {name!r} takes one right label per example. Several are taken by "
             f"{', '.join(able[:-1])}, and {able[-1]} at k=1."
         )
-    return make(int(k), variant, float(smoothing))
+    given = Parameters(int(k), variant, float(smoothing), multilabel)
+    if margins is not None or rank_weights is not None or variant == "printed":
+        _check_extras(entry, given, margins, rank_weights)
+    if margins is not None:
+        given = given._replace(margins=check_margins(margins))
+    if rank_weights is not None:
+        ranks = check_weights("rank_weights", rank_weights)
+        positive = ranks[ranks > 0]
+        given = given._replace(rank_weights=positive / positive.sum())
+    return entry.make(given)
+
+
+def _check_extras(
+    entry: Entry, given: Parameters, margins: ArrayLike | None, rank_weights: ArrayLike | None
+) -> None:
+    """Raise where a loss, or another parameter, leaves no room for these."""
+    for name, value in (("margins", margins), ("rank_weights", rank_weights)):
+        if value is not None and name not in entry.uses:
+            able = [e.name for e in _TABLE if name in e.uses]
+            raise ValueError(f"{name} are for the losses {' and '.join(able)}; got {entry.name!r}")
+    if given.multilabel:
+        raise ValueError(
+            "margins, rank_weights and variant='printed' are for one right label per example"
+        )
+    if rank_weights is not None and given.variant == "printed":
+        raise ValueError("rank_weights go with variant 'alpha' or 'beta'; got 'printed'")
+
+
+def mixture_weights(shares: Mapping[int, float]) -> NDArray:
+    """``rank_weights`` of a mixture of top-k hinges beta, from each k's share.
+
+    sum_k mu_k beta_k has the weights w_r = sum over k >= r of mu_k / k. For every nonincreasing w
+    there is such a mixture. With variant="alpha" they make max(0, sum_k mu_k alpha_k), the
+    alphas without their positive parts.
+    """
+    for k, share in shares.items():
+        if not isinstance(k, Integral) or k < 1:
+            raise ValueError(f"every k of a mixture must be an integer, 1 or larger; got {k!r}")
+        if not isinstance(share, Real) or not 0 <= share < math.inf:
+            raise ValueError(f"the share of k={k} must be zero or larger; got {share!r}")
+    weights = np.zeros(max(shares, default=0))
+    for k, share in shares.items():
+        weights[:k] += share / k
+    return check_weights("the shares of a mixture", weights)
 
 
 def table() -> list[dict[str, str]]:

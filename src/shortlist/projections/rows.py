@@ -11,6 +11,8 @@ from numpy.typing import ArrayLike, NDArray
 from shortlist._jit import kernel_array
 
 VARIANTS = ("alpha", "beta")
+# The hinges also come as the paper prints alpha.
+HINGE_VARIANTS = ("alpha", "beta", "printed")
 
 
 def each_row(a: ArrayLike, kernel: Callable[[NDArray, NDArray], Any]) -> NDArray:
@@ -49,7 +51,23 @@ def check_k(k: int, largest: int, meaning: str) -> int:
     return int(k)
 
 
-def check_variant(variant: str) -> str:
-    if variant not in VARIANTS:
-        raise ValueError(f"variant must be 'alpha' or 'beta'; got {variant!r}")
+def check_variant(variant: str, allowed: tuple[str, ...] = VARIANTS) -> str:
+    if variant not in allowed:
+        *others, last = map(repr, allowed)
+        raise ValueError(f"variant must be {', '.join(others)} or {last}; got {variant!r}")
     return variant
+
+
+def check_weights(name: str, weights: ArrayLike, most: int | None = None) -> NDArray:
+    """Weights of ranks: finite, zero or larger, not increasing, not all zero; at most so many."""
+    ranks = np.array(weights)
+    if ranks.dtype.kind not in "fiu" or ranks.ndim != 1 or ranks.size == 0:
+        raise ValueError(f"{name} must be a list of numbers; got {weights!r}")
+    ranks = kernel_array(ranks, np.float64)
+    if not (np.isfinite(ranks).all() and (ranks >= 0).all() and ranks[0] > 0):
+        raise ValueError(f"{name} must be finite, zero or larger and not all zero; got {weights!r}")
+    if (np.diff(ranks) > 0).any():
+        raise ValueError(f"{name} must not increase from one rank to the next; got {weights!r}")
+    if most is not None and ranks.size > most:
+        raise ValueError(f"{name} must be at most {most}, the number of entries; got {ranks.size}")
+    return ranks

@@ -19,6 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from shortlist._jit import njit
 from shortlist.projections.rows import (
+    HINGE_VARIANTS,
     check_k,
     check_nonnegative,
     check_positive,
@@ -30,6 +31,7 @@ from shortlist.projections.threshold import (
     _project_rows,
     clip_into,
     shift_to_maximum,
+    solve_threshold,
 )
 
 
@@ -129,6 +131,41 @@ def fill_capped(z, ref, t, c, k, radius, x):
 
 
 @njit
+def solve_printed(z, top, k, radius, rho, start, heap, x):
+    """Write the solution over  0 <= x_j <= min(radius/k, s/(k-1)),  s <= radius,  for k >= 2.
+
+    For b = z + top, where z has maximum 0 (excluded entries: -inf). Where s >= radius (k-1)/k the
+    cap is radius/k, below it is s/(k-1): a part of the beta set of k, and the alpha set of k - 1
+    with radius (k-1)/k. If the solution over the whole beta set lies in the first part, it is the
+    solution here. Otherwise, since the objective is convex, that lies in the second. ``start``
+    holds the last threshold. Returns the sum of x.
+    """
+    x[:] = 0
+    if not top > 0.0:
+        return 0.0
+    ref, t = solve_threshold(z, top, radius / k, radius, rho, False, start[0])
+    start[0] = ref + t
+    s = clip_into(z, ref, t, radius / k, radius, x)
+    edge = radius * (k - 1.0) / k
+    if s >= edge:
+        return s
+    ref, t, c = walk_cap(z, top, k - 1, edge, rho, heap)
+    if c > 0.0:
+        return fill_capped(z, ref, t, c, k - 1, edge, x)
+    x[:] = 0
+    return 0.0
+
+
+@njit
+def _project_printed_rows(b, k, radius, rho, x):
+    z = np.empty(b.shape[1], b.dtype)
+    heap = np.empty(b.shape[1], b.dtype)
+    for i in range(b.shape[0]):
+        top = shift_to_maximum(b[i], z)
+        solve_printed(z, top, k, radius, rho, np.zeros(2), heap, x[i])
+
+
+@njit
 def _project_topk_rows(b, k, radius, rho, x):
     m = b.shape[1]
     z = np.empty(m, b.dtype)
@@ -152,16 +189,18 @@ def project_topk_simplex(
 
     ``variant="alpha"``:  0 <= x_j <= <1,x>/k,  <1,x> <= radius
     ``variant="beta"``:   0 <= x_j <= radius/k, <1,x> <= radius
+    ``variant="printed"``:  0 <= x_j <= min(radius/k, <1,x>/(k-1)),  <1,x> <= radius
 
     ``a`` is a vector or a matrix of row vectors with at least k entries each.
     """
-    variant = check_variant(variant)
+    variant = check_variant(variant, HINGE_VARIANTS)
     radius = check_positive("radius", radius)
     rho = check_nonnegative("rho", rho)
     k = check_k(k, np.shape(a)[-1] if np.ndim(a) else 1, "the number of entries")
     if k == 1 or variant == "beta":
         return each_row(a, lambda b, x: _project_rows(b, radius / k, radius, rho, False, x))
-    return each_row(a, lambda b, x: _project_topk_rows(b, k, radius, rho, x))
+    rows = _project_topk_rows if variant == "alpha" else _project_printed_rows
+    return each_row(a, lambda b, x: rows(b, k, radius, rho, x))
 
 
 def project_topk_cone(a: ArrayLike, k: int, rho: float = 0.0) -> NDArray:

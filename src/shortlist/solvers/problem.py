@@ -43,11 +43,10 @@ class Problem:
     @property
     def at_zero(self) -> float:
         """P(0)."""
-        one = np.zeros((1, self.n_classes))
         if not self.loss.multilabel:
-            # All scores alike: the label does not matter.
-            value = self.loss.value(one, np.zeros(1, np.int64))[0]
-            return float(value * self.costs.cost.sum())
+            totals = np.bincount(self.costs.y, self.costs.cost, minlength=self.n_classes)
+            return float(totals @ self.loss.values_at_zero(self.n_classes))
+        one = np.zeros((1, self.n_classes))
         counts = (self.costs.y >= 0).sum(axis=1)
         total = 0.0
         for count in np.unique(counts[self.costs.cost > 0]):

@@ -11,7 +11,7 @@ W is held by classes here, shape (m, d + 1), so that a class's weights lie toget
 import numpy as np
 
 from shortlist._jit import is_array, njit, overloaded
-from shortlist.losses.kernels import ascend
+from shortlist.losses.kernels import ascend, on_classes
 from shortlist.solvers.duals import gather, open_row, put
 from shortlist.solvers.kernels.rows import add_to_class, class_score
 from shortlist.solvers.kernels.visit import rounding_of_visit
@@ -94,7 +94,8 @@ def visit_support(loss, rows, order, w, y, cost, kappa, duals, least):
         work = scratch[: 2 * count].reshape((2, count))
         stands_for = MEASURE_EVERY if visit % MEASURE_EVERY == 0 else 0
         start[:] = 0.0
-        gap += ascend(loss, s, place, cost[i], kappa[i], start, stands_for, v, delta, work)
+        here = on_classes(loss, s, y[i], classes)
+        gap += ascend(here, s, place, cost[i], kappa[i], start, stands_for, v, delta, work)
         entries += count
         changed = False
         for a in range(count):
