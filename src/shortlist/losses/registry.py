@@ -340,11 +340,13 @@ def get(
     if k < 1:
         raise ParameterError("k", f"must be 1 or larger; got {k}")
     if name == "softmax" and k != 1:
-        raise ValueError(f"softmax is the entropy loss at k=1; got k={k}. Use loss='entropy'.")
+        entropy = Setting("loss", "entropy")
+        raise WordedError(f"softmax is the entropy loss at k=1; got k={k}. Use " + entropy + ".")
     entry = ENTRIES[ALIASES.get(name, name)]
     check_variant(variant, entry.variants)
     if not isinstance(smoothing, Real) or not (0 <= smoothing < math.inf):
-        raise ValueError(f"smoothing must be a finite number, zero or larger; got {smoothing!r}")
+        problem = f"must be a finite number, zero or larger; got {smoothing!r}"
+        raise ParameterError("smoothing", problem)
     if multilabel and entry.several == "no":
         able = [e.name for e in _TABLE if e.several != "no"]
         raise ValueError(
