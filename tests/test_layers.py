@@ -17,7 +17,7 @@ FLOORS = [
     {"losses"},
     {"solvers", "metrics", "calibration", "_record_checks"},
     {"estimators", "torch"},
-    {"_model_checks", "persistence", "_responses", "probabilities"},
+    {"_linear_scores", "_model_checks", "persistence", "_responses", "probabilities"},
     {"conformal", "distributed", "onnx", "plots"},
     {"experiments"},
     {"cli", "__main__"},

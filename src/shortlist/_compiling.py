@@ -73,7 +73,7 @@ class CompileNotice(CompileTimer):
 def notice_text() -> str:
     """What is going on, how long it takes, and whether it will happen again."""
     place = cache_place()
-    what = "compiling for this machine, which takes 10 to 15 s"
+    what = "compiling for this machine, which takes 10 to 30 s"
     if place.obstacle:
         return f"{what}; not kept for the next time: {place.obstacle}"
     return f"{what}; kept for the next time in {place.folder}"

@@ -30,6 +30,19 @@ def check_state(estimator: str, arrays: Arrays, meta: Meta) -> None:
         _CHECKS[estimator](arrays, meta)
 
 
+def check_linear_scores(arrays: Arrays, meta: Meta) -> None:
+    """Raise unless a linear model's state has all that its scores and shortlists need."""
+    params = meta["params"]
+    require(isinstance(params, dict), "the parameters are not a dictionary")
+    classes = _check_classes(meta["classes"], meta.get("multilabel", False))
+    k = params["k"]
+    require(is_integer(k) and 1 <= k < len(classes), f"k is {k!r}")
+    require(isinstance(params["loss"], str), f"loss is {params['loss']!r}")
+    require(is_real(params["C"]) and 0 < params["C"] < math.inf, f"C is {params['C']!r}")
+    coef = check_array("coef", arrays["coef"], (len(classes), _check_features(meta)))
+    check_array("intercept", arrays["intercept"], (len(classes),), coef.dtype)
+
+
 def check_data(model: Any, data: Meta) -> None:
     """Raise unless what a file says of the training data can be true of the model's.
 

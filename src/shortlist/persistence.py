@@ -30,7 +30,8 @@ from typing import Any
 import numpy as np
 
 from ._encoding import Decoder, Encoder
-from ._model_checks import check_data, check_state
+from ._linear_scores import LinearScores
+from ._model_checks import check_data, check_linear_scores, check_state
 from ._state_files import FileKind, read_arrays, read_header, to_json, told_as, write_state
 from .errors import ModelFileError
 
@@ -114,17 +115,37 @@ def load(path: str | os.PathLike[str]) -> Any:
         damaged, it holds what ``fit`` could not have made, or a newer Shortlist wrote it in a
         format this one does not know.
     """
-    name = os.fspath(path)
+    return _load(os.fspath(path), scores_only=False)
+
+
+def load_scores(path: str | os.PathLike[str]) -> Any:
+    """Load a model as far as its scores and shortlists need it.
+
+    A linear model becomes a ``LinearScores``, which loads neither scikit-learn nor numba. Others
+    are as :func:`load` gives them, which also says what is raised.
+    """
+    return _load(os.fspath(path), scores_only=True)
+
+
+def _load(name: str, *, scores_only: bool) -> Any:
     with told_as(MODEL_FILE, name):
         header = read_header(name, MODEL_FILE)
         arrays = read_arrays(name, MODEL_FILE, header)
         state, data = _without_data(header.state)
-        model = Decoder(arrays, _decode_model)(
-            {"$model": {"estimator": header.own["estimator"], "state": state}}
-        )
+        entry = {"estimator": header.own["estimator"], "state": state}
+
+        def decode(entry: dict[str, Any]) -> Any:
+            meta = entry["state"]["meta"]
+            if not scores_only or not LinearScores.can_hold(entry["estimator"], meta):
+                return _decode_model(entry)
+            check_linear_scores(entry["state"]["arrays"], meta)
+            return LinearScores.from_state(entry["state"]["arrays"], meta, data)
+
+        model = Decoder(arrays, decode)({"$model": entry})
         if data is not None:
             check_data(model, data)
-            model.data_ = data
+            if not isinstance(model, LinearScores):
+                model.data_ = data
         return model
 
 

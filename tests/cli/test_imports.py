@@ -1,5 +1,6 @@
 """What commands load: only what they use, for they are to start at once."""
 
+import os
 import subprocess
 import sys
 
@@ -46,6 +47,12 @@ def test_help_loads_nothing_heavy(args):
 def test_training_loads_what_it_uses(files, tmp_path):
     used = loaded_by("train", files / "data.csv", "-o", tmp_path / "m", "-k", 2, "-q")
     assert used - {"rich"} == {"numba", "sklearn"}
+
+
+def test_predicting_and_evaluating_load_neither_scikit_learn_nor_numba(files, named_model):
+    assert loaded_by("predict", named_model, files / "data.csv", "-o", os.devnull) == set()
+    used = loaded_by("evaluate", named_model, files / "data.csv", "--json")
+    assert used == set()
 
 
 def test_what_is_left_out_works_when_it_is_used():

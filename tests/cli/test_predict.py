@@ -12,6 +12,7 @@ import pytest
 
 import shortlist
 from shortlist.metrics import topk_accuracy_curve
+from shortlist.probabilities import TemperatureScaling
 from tests.cli.conftest import NAMES, shell, start
 
 # The library is asked with arrays about a model that knows its columns' names.
@@ -75,7 +76,7 @@ def test_a_missing_column_is_named(command, files, named_model):
 def test_probabilities_where_the_loss_has_them(command, files, model):
     assert command("train", files / "data.svm", "-o", "soft", "-q").code == 0
     rows = rows_of(command("predict", "soft", files / "data.svm", "--proba", "-k", 4).out)
-    shares = np.array([[float(row[f"score_{i}"]) for i in (1, 2, 3, 4)] for row in rows])
+    shares = np.array([[float(row[f"probability_{i}"]) for i in (1, 2, 3, 4)] for row in rows])
     np.testing.assert_allclose(shares.sum(axis=1), 1.0, rtol=1e-5)
     refused = command("predict", model, files / "data.svm", "--proba")
     assert refused.code == 2
@@ -108,7 +109,7 @@ def test_the_curve_and_the_classes(command, files, model):
     X, y = files.X[80:], files.y[80:]  # of several parts, test
     loaded = shortlist.load(model)
     curve = topk_accuracy_curve(y, loaded.decision_function(X), labels=loaded.classes_)
-    np.testing.assert_allclose(told["accuracy"], curve)
+    np.testing.assert_allclose(list(told["accuracy"]["test"].values()), curve)
     assert told["k"] == 2
     predicted = loaded.predict(X)
     listed = loaded.predict_topk(X)
@@ -184,7 +185,7 @@ def test_labels_the_model_does_not_know_are_errors(command, files, model):
     ended = command("evaluate", model, files / "unknown.svm", "--json")
     told = json.loads(ended.out)
     assert told["n_unknown_labels"] == (files.y == 3).sum()
-    assert told["accuracy"][-1] == pytest.approx((files.y != 3).mean())
+    assert told["accuracy"]["test"]["top-4"] == pytest.approx((files.y != 3).mean())
     assert "have labels that the model does not know" in ended.err
 
 
@@ -214,6 +215,19 @@ def test_the_entry_point_is_installed():
         pytest.skip("the package is not installed with its command")
     ended = subprocess.run([script, "--version"], capture_output=True, text=True)
     assert ended.stdout == f"shortlist {shortlist.__version__}\n"
+
+
+def test_probabilities_of_any_loss_are_fitted_to_other_examples(command, files, model):
+    data = files / "data.svm"
+    ended = command("predict", model, data, "--proba")
+    assert ended.code == 2
+    assert "--calibrate FILE" in ended.err
+    ended = command("predict", model, data, "--proba", "--calibrate", data, "-k", 3, "-q")
+    lines = [line.split(",") for line in ended.out.splitlines()]
+    assert lines[0] == [f"{word}_{i}" for word in ("label", "probability") for i in (1, 2, 3)]
+    scaled = TemperatureScaling(shortlist.load(model)).fit(files.X, files.y)
+    expected = np.sort(scaled.predict_proba(files.X), axis=1)[:, :0:-1]
+    np.testing.assert_allclose(np.array(lines[1:])[:, 3:].astype(float), expected, rtol=1e-6)
 
 
 STRANGE = np.array(["=1+1", "\x1b[31mred", "plain", "@sum"])

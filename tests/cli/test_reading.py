@@ -31,7 +31,7 @@ def write_apart(path, first, labels=(1, 2)):
 def accuracy(command, *args):
     ended = command("evaluate", *args, "--json")
     assert ended.code == 0, ended.err
-    return json.loads(ended.out)["accuracy"][0]
+    return json.loads(ended.out)["accuracy"]["test"]["top-1"]
 
 
 @pytest.mark.parametrize("subcommand", ["train", "cv"])
@@ -106,7 +106,9 @@ def test_named_features_of_arrays_are_found_in_a_table(command, files):
     assert command("train", "train.npz", "-o", "m", "-q").code == 0
     turned = files.write_csv("numbers.csv", ["y", *"tsrqp"], files.y, files.X[:, ::-1])
     ended = command("evaluate", "m", turned, "--json")
-    assert json.loads(ended.out)["accuracy"][0] == shortlist.load("m").score(files.X, files.y)
+    assert json.loads(ended.out)["accuracy"]["test"]["top-1"] == shortlist.load("m").score(
+        files.X, files.y
+    )
     assert "labels: column 'y' (guessed: by its name)" in ended.err
 
 
@@ -125,7 +127,7 @@ def test_names_of_classes_are_kept_and_shown(command, files):
     assert [entry["name"] for entry in told["classes"]] == NAMES.tolist()
     assert "0 (ant), 1 (bee), 2 (cat), 3 (dog)" in command("info", "m").out
     pairs = [[i, name] for i, name in enumerate(NAMES.tolist())]
-    assert json.loads(command("info", "m", "--json").out)["data"]["reading"]["class_names"] == pairs
+    assert json.loads(command("info", "m", "--json").out)["reading"]["class_names"] == pairs
 
 
 def test_a_file_of_names(command, files, model):
@@ -200,7 +202,7 @@ def test_several_labels(command, tmp_path):
         mine = Y[:, column]
         assert (entry["label"], entry["n_samples"]) == (10 * (column + 1), mine.sum())
         assert entry["topk"] == pytest.approx((best[mine] == column).any(axis=1).mean())
-    assert told["accuracy"][0] == pytest.approx(loaded.score(X, Y))
+    assert told["accuracy"]["test"]["top-1"] == pytest.approx(loaded.score(X, Y))
     for refused in (command("cv", "several.svm"), command("train", "several.svm", "-v", 2)):
         assert "has several labels an example" in refused.err
     Path("strange.svm").write_text("10,40 0:1\n")

@@ -22,7 +22,7 @@ def test_cv_is_the_library_search(command, files):
         np.testing.assert_allclose(
             told["table"][f"mean_top{k}"], search.cv_results_[f"mean_top{k}"]
         )
-        assert told["best"][str(k)]["C"] == pytest.approx(search.C_[k])
+        assert told["chosen"][f"top-{k}"]["C"] == pytest.approx(search.C_[k])
     saved = shortlist.load("m")
     np.testing.assert_array_equal(saved.predict_topk(files.X), search.predict_topk(files.X))
 
@@ -33,7 +33,7 @@ def test_cv_measures_the_usual_lengths_below_the_number_of_classes(command, file
     assert ended.code == 0
     assert "no model is chosen" not in ended.err
     told = json.loads(ended.out)
-    assert told["ks"] == [1, 2, 3]
+    assert list(told["chosen"]) == ["top-1", "top-2", "top-3"]
     assert {0.1, 1.0, 10.0} >= set(told["table"]["C"]) > {1.0}
 
 
@@ -45,10 +45,11 @@ def test_cv_table_marks_the_chosen_and_the_models_evaluate(command, files):
     assert "entropy, k=1" in ended.out
     assert "entropy, k=2" in ended.out
     saved = shortlist.load("m")
-    curve = json.loads(command("evaluate", "m", files / "data.svm", "--json").out)["accuracy"]
+    evaluated = json.loads(command("evaluate", "m", files / "data.svm", "--json").out)
+    curve = evaluated["accuracy"]["test"]
     for k in (1, 2):
         own = saved.estimators_[k].predict_topk(files.X, k=k)
-        assert curve[k - 1] == pytest.approx((own == files.y[:, None]).any(axis=1).mean())
+        assert curve[f"top-{k}"] == pytest.approx((own == files.y[:, None]).any(axis=1).mean())
     shown = command("info", "m").out
     assert f"C={saved.C_[2]:.4g}" in shown.split("top-2")[1]
 
@@ -113,7 +114,11 @@ def test_reproduce_hands_everything_on(command, monkeypatch):
         *["reproduce", "caltech101", "--data", "c.mat", "--seed", 3, "-j", 1, "--quick"],
         *["--output", "there", "--set", "tol=0.01", "--set", "methods=('a',)", "--json"],
     )
-    assert json.loads(ended.out) == {"page": "page.html", "files": ["page.html", "table.csv"]}
+    assert json.loads(ended.out) == {
+        "command": "reproduce",
+        "page": "page.html",
+        "files": ["page.html", "table.csv"],
+    }
     assert given["name"] == "caltech101"
     assert given["output"] == "there"
     assert (given["data"], given["seed"], given["jobs"]) == ("c.mat", 3, 1)
@@ -124,6 +129,9 @@ def test_reproduce_hands_everything_on(command, monkeypatch):
     assert given["data"] == {"caltech101": "c.mat", "aloi": "a"}
     assert given["output"] == "results/all"
     assert given["progress"] is None
+    command("reproduce", "features", "flowers", "vgg16", "-q")
+    assert (given["name"], given["dataset"], given["data"]) == ("features", "flowers", "vgg16")
+    assert given["output"] == "results/flowers"
 
 
 def test_reproduce_lists_the_experiments(command):
@@ -147,6 +155,8 @@ def test_reproduce_lists_the_experiments(command):
         (["letter", "--set", "nosuch"], "--set must be NAME=VALUE"),
         (["all", "--data", "c.mat"], "NAME=FILE"),
         (["aloi", "--data", "a", "--data", "b"], "one file"),
+        (["letter", "flowers", "vgg16"], "only features does"),
+        (["features", "flowers"], "give a folder with train.npy"),
     ],
 )
 def test_reproduce_refuses(command, tmp_path, args, words):

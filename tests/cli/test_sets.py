@@ -74,7 +74,10 @@ def test_a_searched_model_and_a_named_part(command, files):
     ("options", "message"),
     [
         (["--coverage", 0.9], "need --calibrate FILE"),
-        (["--calibrate", "calibration.csv"], "--calibrate goes with --coverage or --average-size"),
+        (
+            ["--calibrate", "calibration.csv"],
+            "--calibrate goes with --coverage, --average-size or --proba",
+        ),
         (["--coverage", 0.9, "--average-size", 2], "exclude each other"),
         (
             ["--coverage", 95, "--calibrate", "calibration.csv"],

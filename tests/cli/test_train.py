@@ -129,11 +129,12 @@ def test_cross_validation_makes_no_model(command, files, tmp_path):
     from sklearn.model_selection import StratifiedKFold, cross_val_score
 
     ended = command("train", files / "data.svm", "-k", 2, "-v", 3, "--json", "-q")
-    told = json.loads(ended.out)["accuracy"]["top-2"]
+    told = json.loads(ended.out)
     estimator = TopKClassifier(k=2, random_state=0)
     expected = cross_val_score(estimator, files.X, files.y, cv=StratifiedKFold(3))
-    np.testing.assert_allclose(told["folds"], expected)
-    np.testing.assert_allclose(told["mean"], expected.mean())
+    np.testing.assert_allclose(told["folds"]["top-2"], expected)
+    mean = told["accuracy"]["cross-validation"]["top-2"]
+    np.testing.assert_allclose(mean, expected.mean())
     assert list(tmp_path.iterdir()) == []
     ended = command("train", files / "data.svm", "-k", 2, "-v", 3, "-q")
     assert ended.out.startswith("3-fold cross-validation accuracy: top-1 ")
@@ -154,3 +155,33 @@ def test_interrupted_training_saves_the_model_so_far(tmp_path):
     loaded = shortlist.load(path)
     assert loaded.result_.status == "interrupted"
     assert loaded.coef_.any()
+
+
+def test_kernels(command, files):
+    kernel = ["--kernel", "rbf", "--gamma", 0.1]
+    ended = command(
+        *["train", files / "data.svm", "--loss", "hinge", "-C", 10, *kernel, "-q", "-o", "m"]
+    )
+    assert (ended.code, ended.err) == (0, "")
+    model = shortlist.load("m")
+    assert (type(model).__name__, model.kernel, model.gamma_) == (
+        "KernelTopKClassifier",
+        "rbf",
+        0.1,
+    )
+    first = command("predict", "m", files / "data.svm").out.splitlines()[1].split(",")[0]
+    assert first == str(model.predict(files.X[:1])[0])
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--degree", 2], "--degree goes with --kernel"),
+        (["--kernel", "rbf", "--gamma", "wide"], "--gamma must be a number, scale or auto"),
+        (["--kernel", "rbf", "--memory-limit", "4GB"], "--memory-limit is for linear scores"),
+    ],
+)
+def test_options_of_kernels(command, files, options, message):
+    ended = command("train", files / "data.csv", "-o", "m", *options)
+    assert ended.code == 2
+    assert message in ended.err

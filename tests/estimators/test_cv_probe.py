@@ -80,6 +80,28 @@ def test_patience_and_refinement_find_what_the_whole_grid_finds(digits):
         assert accuracy == pytest.approx(cold.score(X_val, y_val), abs=0.01)
 
 
+def test_with_validation_data_every_c_is_fitted_and_measured_once(digits, monkeypatch):
+    from shortlist.estimators.cv_measure import Measure
+    from shortlist.estimators.paths import ModelPath
+
+    fitted, measured = [], []
+    fit, measure = ModelPath.fit, Measure.__call__
+    monkeypatch.setattr(
+        ModelPath, "fit", lambda self, C, *rest: fitted.append(C) or fit(self, C, *rest)
+    )
+    monkeypatch.setattr(
+        Measure,
+        "__call__",
+        lambda self, model, part: measured.append(1) or measure(self, model, part),
+    )
+    X, y, X_val, y_val = digits
+    Cs = [0.001, 0.01, 0.1]
+    search = TopKClassifierCV(Cs=Cs, ks=(1, 3), **FIXED).fit(X, y, X_val=X_val, y_val=y_val)
+    assert fitted == Cs
+    assert len(measured) == 3
+    assert search.estimators_[1].result_.seconds == search.cv_results_["mean_seconds"][2]
+
+
 def test_only_models_that_may_be_chosen_are_kept(digits, monkeypatch):
     from shortlist.estimators import cv_request
 
@@ -110,6 +132,10 @@ def test_a_scorer_chooses_one_c_for_all_ks(digits):
     assert set(search.C_.values()) == {Cs[int(np.argmin(losses))]}
     accuracies = [model.score(X_val, y_val) for model in models]
     np.testing.assert_allclose(search.cv_results_["mean_top1"], accuracies)
+    few = y_val < 7  # scikit-learn's own scorer refuses a part that lacks a class
+    search.fit(X, y, X_val=X_val[few], y_val=y_val[few])
+    loss = log_loss(y_val[few], models[0].predict_proba(X_val[few]), labels=range(10))
+    assert search.cv_results_["mean_score"][0] == pytest.approx(-loss, rel=1e-3)
     per_class = TopKClassifierCV(Cs=Cs, ks=(1,), scoring="balanced_accuracy", tol=1e-6, **FIXED)
     per_class.fit(X, y, **given)
     expected = [balanced_accuracy_score(y_val, model.predict(X_val)) for model in models]

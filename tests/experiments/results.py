@@ -4,10 +4,12 @@ import base64
 
 import numpy as np
 
+from shortlist.experiments.dataset import Dataset
 from shortlist.experiments.parts import Parts
 from shortlist.experiments.protocol import Chosen, Model, PathResult
 
 KS = (1, 3, 5, 10)
+LETTER = Dataset.named("letter")
 # As many examples to train on as Letter has, and 100 each for validation and test.
 TRAIN = np.zeros((10_500, 16)), np.arange(10_500) % 26
 PARTS = Parts(*TRAIN, *[np.zeros((100, 16)), np.zeros(100)] * 2)

@@ -6,7 +6,10 @@ import numpy as np
 import pytest
 from rich.console import Console
 
+from shortlist.datasets import DataError
 from shortlist.experiments import EXPERIMENTS, MissingData, paper, registry, run
+from shortlist.experiments.dataset import Dataset
+from shortlist.experiments.parts import read_parts
 from shortlist.experiments.registry import Experiment, names
 from shortlist.experiments.report import Section, Value
 from tests.experiments.conftest import clusters
@@ -24,8 +27,9 @@ def quick(name, folder, **options):
 
 def test_names():
     assert names() == (
-        *("circle", "letter", "caltech101", "news20", "aloi", "convergence", "lambert"),
-        *("losses", "calibration", "finetune", "all"),
+        *("circle", "letter", "caltech101", "news20", "aloi", "features"),
+        *("glyphs", "languages", "countries"),
+        *("convergence", "lambert", "losses", "calibration", "finetune", "all"),
     )
 
 
@@ -155,6 +159,79 @@ def test_libsvm_files_for_training_and_test(tmp_path):
     # One file with everything is halved, class by class.
     halved = quick("aloi", tmp_path / "aloi", data=tmp_path / "train", methods=["lr-multi"])
     assert "75 training and 75 test examples" in halved.report.sections[0].paragraphs[0]
+
+
+def test_a_stand_in_has_the_table_without_the_papers_numbers(tmp_path, monkeypatch):
+    from shortlist.datasets import DataSplits, LabeledData, standins
+
+    def three_parts(random_state):
+        parts = (LabeledData(*clusters(180, seed=random_state + i)) for i in range(3))
+        return DataSplits("glyphs", *parts)
+
+    monkeypatch.setattr(standins, "load_glyphs", three_parts)
+    (section,) = quick("glyphs", tmp_path, methods=["lr-multi", "topk-svm:5"]).report.sections
+    assert section.title.startswith("Glyphs")
+    assert "stands in for ALOI" in section.paragraphs[0]
+    assert [row[0] for row in section.tables[0].rows] == ["LR-Multi", "top-5 SVM"]
+    cells = [cell for row in section.tables[0].rows for cell in row[1:]]
+    assert all(0 < cell.ours <= 100 and cell.paper is None for cell in cells)
+    assert section.remarks == []
+
+
+def folder_of_features(folder, names):
+    """Three parts of frozen features; ``names`` are those of features and labels."""
+    folder.mkdir()
+    for seed, part in enumerate(["train", "test", "val"]):
+        X, y = clusters(180, seed=seed)
+        np.save(folder / names[0].format(part), X)
+        np.save(folder / names[1].format(part), y)
+    return folder
+
+
+@pytest.mark.parametrize("names", [("{}.npy", "{}.labels.npy"), ("X_{}.npy", "y_{}.npy")])
+def test_features_of_a_folder_beside_the_papers_numbers(tmp_path, names):
+    folder = folder_of_features(tmp_path / "in", names)
+    options = {"data": folder, "methods": ["lr-multi"]}
+    (section,) = quick("features", tmp_path / "out", dataset="flowers", **options).report.sections
+    assert section.title.startswith("Flowers")
+    assert "180 training, 180 validation and 180 test" in section.paragraphs[0]
+    (row,) = section.tables[0].rows
+    assert [cell.paper for cell in row[1:]] == list(paper.TABLE_3["flowers"]["lr-multi"])
+    (own,) = quick("features", tmp_path / "out", dataset="mine", **options).report.sections
+    assert own.name == "mine"
+    # The same units: a name changes no number.
+    assert [c.ours for c in own.tables[0].rows[0][1:]] == [c.ours for c in row[1:]]
+    assert all(cell.paper is None for cell in own.tables[0].rows[0][1:])
+
+
+def test_features_can_be_scaled(tmp_path):
+    data = folder_of_features(tmp_path / "in", ("{}.npy", "{}.labels.npy"))
+    parts = read_parts("features", data, None, seed=0, hint="", scale="l2")
+    for X in (parts.X_train, parts.X_val, parts.X_test):
+        assert np.linalg.norm(X, axis=1) == pytest.approx(1, rel=1e-5)
+
+
+def test_features_need_labels_and_a_test_part(tmp_path):
+    folder = folder_of_features(tmp_path / "in", ("{}.npy", "{}.labels.npy"))
+    (folder / "test.labels.npy").unlink()
+    with pytest.raises(DataError, match=r"put them into test\.labels\.npy"):
+        run("features", tmp_path / "out", data=folder)
+    (folder / "test.npy").unlink()
+    with pytest.raises(DataError, match="no part 'test', only train, val"):
+        run("features", tmp_path / "out", data=folder)
+    with pytest.raises(MissingData, match="features needs its data: give a folder"):
+        run("features", tmp_path / "out")
+    with pytest.raises(ValueError, match="nothing to download"):
+        run("features", tmp_path / "out", data=folder, download=True)
+
+
+def test_rows_and_columns_go_with_the_number_of_classes():
+    ten = Dataset.named("mine").with_classes(10)
+    assert ten.ks == (1, 3, 5)
+    assert "topk-svm:5" in ten.methods
+    assert "topk-svm:10" not in ten.methods
+    assert ten.with_classes(11) == ten
+    assert Dataset.named("letter").with_classes(26) == Dataset.named("letter")
 
 
 @pytest.mark.parametrize("name", ["caltech101", "news20", "aloi"])

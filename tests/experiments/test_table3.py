@@ -18,7 +18,7 @@ from shortlist.experiments.table3_section import (
     section,
 )
 from shortlist.experiments.workers import Context
-from tests.experiments.results import KS, PARTS, TRAIN, result
+from tests.experiments.results import KS, LETTER, PARTS, TRAIN, result
 
 
 @pytest.fixture
@@ -33,7 +33,7 @@ def three_methods():
 
 
 def test_the_table_has_standard_errors_and_marks_what_equals_the_best(three_methods):
-    table = accuracy_table("letter", three_methods)
+    table = accuracy_table(LETTER, three_methods)
     first = {row[0]: row[1] for row in table.rows}
     assert first["LR-Multi"].best
     assert first["LR-Multi"].spread == pytest.approx(100 * np.sqrt(0.82 * 0.18 / 100))
@@ -43,7 +43,7 @@ def test_the_table_has_standard_errors_and_marks_what_equals_the_best(three_meth
 
 
 def test_paired_tables_compare_with_softmax_and_with_the_best(three_methods):
-    softmax, best = paired_tables("letter", three_methods)
+    softmax, best = paired_tables(LETTER, three_methods)
     assert (softmax.name, best.name) == ("against-softmax", "against-best")
     row = {row[0]: row[1] for row in softmax.rows}
     assert row["LR-Multi"] == "–"
@@ -51,13 +51,13 @@ def test_paired_tables_compare_with_softmax_and_with_the_best(three_methods):
     assert row["SVM-Multi"].p_value == pytest.approx(0.5)
     assert row["top-3 SVM"].p_value < 1e-6
     without = {m: r for m, r in three_methods.items() if m != "lr-multi"}
-    assert [table.name for table in paired_tables("letter", without)] == ["against-best"]
+    assert [table.name for table in paired_tables(LETTER, without)] == ["against-best"]
 
 
 def test_a_method_without_an_eligible_model_has_no_number(three_methods):
     nothing = PathResult("topk-svm:5", three_methods["lr-multi"].models, {}, 1.0, 1.0)
     results = {**three_methods, "topk-svm:5": nothing}
-    whole = section(Outcome("letter", PARTS, results), 1e-3, explain=False)
+    whole = section(Outcome(LETTER, PARTS, results), 1e-3, explain=False)
     accuracy = whole.tables[0]
     cell = accuracy.rows[-1][1]
     assert cell.text(cell.ours) == "–"
@@ -65,11 +65,13 @@ def test_a_method_without_an_eligible_model_has_no_number(three_methods):
     assert [row[0] for row in accuracy.rows if row[1].best] == ["LR-Multi"]
 
 
-def test_mean_ranks_over_data_sets_stand_beside_the_papers():
-    def of(dataset, first, second):
-        accuracy = {"lr-multi": dict.fromkeys(KS, first), "svm-multi": dict.fromkeys(KS, second)}
-        return Table3Result(dataset, 100, accuracy, {}, {}, {})
+def of(dataset, first, second):
+    """Softmax and multiclass SVM on a data set, equally good at every k."""
+    accuracy = {"lr-multi": dict.fromkeys(KS, first), "svm-multi": dict.fromkeys(KS, second)}
+    return Table3Result(dataset, 100, accuracy, {}, {}, {})
 
+
+def test_mean_ranks_over_data_sets_stand_beside_the_papers():
     table = table3.ranks_section([of("letter", 90.0, 80.0), of("aloi", 70.0, 70.0)]).tables[0]
     assert [row[0] for row in table.rows] == ["LR-Multi", "SVM-Multi"]
     softmax, svm = (row[1] for row in table.rows)
@@ -78,6 +80,15 @@ def test_mean_ranks_over_data_sets_stand_beside_the_papers():
     assert (softmax.paper, svm.paper) == (2.0, 1.0)
     assert (softmax.best, svm.best) == (True, False)
     assert (softmax.paper_best, svm.paper_best) == (False, True)
+
+
+def test_mean_ranks_with_a_stand_in_have_a_table_of_all():
+    results = [of("letter", 90.0, 80.0), of("aloi", 70.0, 70.0), of("glyphs", 20.0, 30.0)]
+    of_paper, of_all = table3.ranks_section(results).tables
+    assert [row[1].ours for row in of_paper.rows] == [1.25, 1.75]
+    assert [row[1].ours for row in of_all.rows] == [1.5, 1.5]
+    assert "ALOI, Glyphs" in of_all.caption
+    assert all(row[1].paper is None for row in of_all.rows)
 
 
 def test_far_rows_of_convex_losses_are_trained_on_the_papers_grid():
@@ -98,7 +109,7 @@ def test_far_rows_of_convex_losses_are_trained_on_the_papers_grid():
     results = {"svm-multi": replace(near, chosen=chosen), **far}
     tasks = {m: PathTask(m, KS, "data", 1e-3, 300, 0) for m in results}
     context = Recording(Path("nowhere"))
-    again = table3._on_paper_grid(context, "letter", results, tasks, PARTS)
+    again = table3._on_paper_grid(context, LETTER, results, tasks, PARTS)
     # Not the row that is near the paper's, nor a truncated loss.
     assert list(again) == ["lr-multi"]
     (task,) = (unit.task for unit in given)
@@ -114,13 +125,13 @@ def test_far_rows_of_convex_losses_are_trained_on_the_papers_grid():
     assert (task.tol, task.max_epochs, task.data) == (1e-3, 300, "data")
     # Without the paper's validation part the choice of C differs in any case.
     parts = Parts(*TRAIN, np.zeros((100, 16)), np.zeros(100))
-    assert table3._on_paper_grid(context, "letter", results, tasks, parts) == {}
+    assert table3._on_paper_grid(context, LETTER, results, tasks, parts) == {}
 
 
 def test_the_papers_grid_has_a_table_and_a_remark():
     results = {"lr-multi": result({3.16: (71, 80.0)}, 1)}
     grid = {"lr-multi": result({0.95: (70, 75.1)}, 1)}
-    whole = section(Outcome("letter", PARTS, results, on_paper_grid=grid), 1e-3)
+    whole = section(Outcome(LETTER, PARTS, results, on_paper_grid=grid), 1e-3)
     assert [table.name for table in whole.tables][:2] == ["accuracy", "paper-grid"]
     assert whole.tables[1].rows[0][1].ours == 75.1
     assert any("on its likely grid 75.1" in remark.text for remark in whole.remarks)

@@ -25,7 +25,6 @@ STUDIES = "Studies"
 MACHINE = "This machine"
 
 app = typer.Typer(
-    add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
     cls=HelpfulGroup,

@@ -80,7 +80,7 @@ def bench(
     contests = {name: _contest(name, examples, cost, tol, repeat, output) for name in wanted}
     if output.as_json:
         shown = {name: [asdict(entry) for entry in entries] for name, entries in contests.items()}
-        print_json({"data": data, "C": cost, "tol": tol, "contests": shown})
+        print_json("bench", {"data": data, "C": cost, "tol": tol, "contests": shown})
         return
     for name, entries in contests.items():
         _print_contest(f"{name}, C={cost:g}, to within {tol:g} of the best objective", entries)

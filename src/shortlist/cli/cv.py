@@ -9,10 +9,12 @@ import typer
 from typer import Option
 
 from shortlist.cli.checkpoints import CheckpointOptions
+from shortlist.cli.models import chosen_for
 from shortlist.cli.options import (
     MODEL,
     OUTPUT,
     DataArgument,
+    KernelOptions,
     LossName,
     LossOptions,
     OutputOptions,
@@ -192,7 +194,8 @@ def cv(
     if not search.interrupted_:
         checkpoints.remove()
     if output.as_json:
-        print_json(_as_json(data, search, saved))
+        measured_on = "cross-validation" if measured is None else "validation"
+        print_json("cv", {**_as_json(data, search, measured_on), "model": saved})
     else:
         _print_tables(search)
         _print_choice(search, several=bool(also))
@@ -217,7 +220,7 @@ def _families(loss: LossOptions, also: list[str] | None) -> list[dict[str, Any]]
     """What TopKClassifierCV takes for ``losses``; None where there is nothing to compare with."""
     if not also:
         return None
-    families: list[dict[str, Any]] = [{"loss": loss.loss.value, "k": loss.k}]
+    families: list[dict[str, Any]] = [{"loss": loss.name, "k": loss.k}]
     for entry in also:
         name, colon, length = entry.partition(":")
         if name not in list(LossName):
@@ -229,16 +232,12 @@ def _families(loss: LossOptions, also: list[str] | None) -> list[dict[str, Any]]
     return families
 
 
-def _as_json(data: str, search: Any, model: str | None) -> dict[str, Any]:
+def _as_json(data: str, search: Any, measured_on: str) -> dict[str, Any]:
     return {
         "data": data,
-        "ks": search.ks_,
+        "accuracy": {measured_on: {f"top-{k}": _best_accuracy(search, k) for k in search.ks_}},
+        "chosen": {f"top-{k}": chosen_for(search, k) for k in search.ks_},
         "table": search.cv_results_,
-        "best": {
-            k: {**search.losses_[k], "C": search.C_[k], "accuracy": _best_accuracy(search, k)}
-            for k in search.ks_
-        },
-        "model": model,
     }
 
 
@@ -291,6 +290,7 @@ def cross_validate_one(
     loss: LossOptions,
     shape: ShapeOptions,
     solver: SolverOptions,
+    kernel: KernelOptions,
     reading: ReadingOptions,
     output: OutputOptions,
 ) -> None:
@@ -306,19 +306,20 @@ def cross_validate_one(
     _check_folds(folds, examples.y)
     weights = class_weights(shape.class_weight, labels_in(examples))
 
-    from shortlist import TopKClassifier
     from shortlist.cli.compiling import told_of_compilation
-    from shortlist.cli.models import check_trainable
+    from shortlist.cli.models import check_trainable, make_classifier
 
-    model = TopKClassifier(C=cost, class_weight=weights, **parameters)
+    model = make_classifier(kernel, C=cost, class_weight=weights, **parameters)
     check_trainable(model, examples.y)
     say_data(output, examples)
     with told_of_compilation(output):
         shares = _fold_accuracies(model, examples, folds)
     means = {k: sum(of_folds) / folds for k, of_folds in shares.items()}
     if output.as_json:
-        accuracy = {f"top-{k}": {"mean": means[k], "folds": shares[k]} for k in shares}
-        print_json({"data": name, "folds": folds, "C": cost, "accuracy": accuracy})
+        by_k = {f"top-{k}": mean for k, mean in means.items()}
+        folds_by_k = {f"top-{k}": of_folds for k, of_folds in shares.items()}
+        facts = {"loss": model.loss, "k": model.k, "C": cost, "folds": folds_by_k}
+        print_json("train", {"data": name, "accuracy": {"cross-validation": by_k}, **facts})
         return
     shown = ", ".join(f"top-{k} {percent(mean)}%" for k, mean in means.items())
     print_line(f"{folds}-fold cross-validation accuracy: {shown}")

@@ -5,10 +5,11 @@ from typing import Annotated, Any
 
 from typer import Option
 
+from shortlist.cli.models import chosen_for
 from shortlist.cli.options import (
-    OUTPUT,
     DataArgument,
     ModelArgument,
+    OutputOptions,
     Ties,
     parse_numbers,
 )
@@ -62,14 +63,12 @@ def evaluate(
         ),
     ] = Ties.optimistic,
     reading: ReadingOptions,
-    as_json: Annotated[
-        bool,
-        Option("--json", rich_help_panel=OUTPUT, help="Print JSON: every k and every class."),
-    ] = False,
+    output: OutputOptions,
 ) -> None:
     """Measure top-k accuracy on labelled data: for every k, and class by class.
 
-    Top-k accuracy is the share of examples whose label is among the k with the largest scores.
+    Top-k accuracy is the share of examples whose label is among the k with the largest scores. A
+    file from cv holds a model for every k: each line then says whose C it is.
 
     Examples:
       shortlist evaluate letter.model letter
@@ -81,7 +80,7 @@ def evaluate(
     from shortlist.cli.output import print_json, print_line
     from shortlist.cli.ranking import Rankings
 
-    trained = load_model(model)
+    trained = load_model(model, scores_only=True)
     most = len(trained.classes_)
     lengths = _lengths(ks, int(trained.k), most)
     listed = int(trained.k) if k is None else k
@@ -92,26 +91,38 @@ def evaluate(
     examples = read_data(data, reading, "test", like=like)
     rankings = Rankings(trained, examples, ties.value)
     reports = rankings.at(listed).per_class(listed)
-    say_differences(examples, like, labelled=True)
+    if not output.quiet:
+        say_differences(examples, like, labelled=True)
     _warn(rankings, lengths)
-    if as_json:
+    shown = _hardest(reports, classes)
+    if output.as_json:
         print_json(
+            "evaluate",
             {
                 "model": model,
                 "data": data,
                 "n_samples": examples.n_samples,
                 "n_unknown_labels": rankings.at(1).unknown,
                 "ties": ties.value,
-                "accuracy": [rankings.at(k).accuracy(k) for k in range(1, most + 1)],
+                "accuracy": {"test": {f"top-{k}": rankings.at(k).accuracy(k) for k in lengths}},
+                "chosen": {f"top-{k}": chosen_for(trained, k) for k in lengths},
                 "k": listed,
-                "classes": [_entry(report, classes_known) for report in reports],
-            }
+                "classes": [_entry(r, classes_known) for r in reports if r in shown],
+            },
         )
         return
-    print_line(describe_data(examples))
-    _print_curve(rankings, lengths)
-    if classes != 0:
-        _print_classes(reports, listed, classes, classes_known)
+    if not output.quiet:
+        print_line(describe_data(examples))
+    _print_curve(rankings, lengths, trained)
+    if shown:
+        title = "All classes" if len(shown) == len(reports) else f"The {len(shown)} hardest classes"
+        _print_classes(title, shown, listed, classes_known)
+
+
+def _hardest(reports: list[Any], wanted: int) -> list[Any]:
+    """The classes with the lowest accuracy first: so many of them, or all if that is negative."""
+    ordered = sorted(reports, key=lambda r: (r.topk, r.top1))
+    return ordered if wanted < 0 else ordered[:wanted]
 
 
 def _lengths(text: str | None, own: int, most: int) -> list[int]:
@@ -146,17 +157,22 @@ def _warn(rankings: Any, lengths: list[int]) -> None:
         )
 
 
-def _print_curve(rankings: Any, lengths: list[int]) -> None:
+def _print_curve(rankings: Any, lengths: list[int], model: Any) -> None:
     from shortlist.cli.output import percent, print_table
 
+    of_several = hasattr(model, "estimators_")
     rows = []
     for k in lengths:
         ranking = rankings.at(k)
         share = ranking.accuracy(k)
         missed = round((1 - share) * ranking.n_examples, 1)
-        rows.append([str(k), percent(share), percent(1 - share), f"{missed:g}"])
-    columns = ["k", "accuracy %", "error %", "missed"]
-    print_table("Top-k accuracy", columns, rows, text_columns=())
+        row = [str(k), percent(share), percent(1 - share), f"{missed:g}"]
+        if of_several:
+            chosen = chosen_for(model, k)
+            row.append(f"{chosen['loss']}, k={chosen['k']}, C={chosen['C']:.4g}")
+        rows.append(row)
+    columns = ["k", "accuracy %", "error %", "missed", *(["model"] if of_several else [])]
+    print_table("Top-k accuracy", columns, rows, text_columns=(4,))
 
 
 def _entry(report: Any, known: Any) -> dict[str, Any]:
@@ -168,19 +184,16 @@ def _entry(report: Any, known: Any) -> dict[str, Any]:
     return entry
 
 
-def _print_classes(reports: list[Any], k: int, wanted: int, known: Any) -> None:
+def _print_classes(title: str, reports: list[Any], k: int, known: Any) -> None:
     from shortlist.cli.output import percent, print_table
 
-    ordered = sorted(reports, key=lambda r: (r.topk, r.top1))
-    shown = ordered if wanted < 0 else ordered[:wanted]
     rows = []
-    for report in shown:
+    for report in reports:
         mistaken = "-"
         if report.mistakes:
             mistaken = f"{known.shown(report.mistaken_for)} ({report.mistakes})"
         accuracies = [percent(report.top1)] + ([percent(report.topk)] if k > 1 else [])
         rows.append([known.shown(report.label), str(report.n_samples), *accuracies, mistaken])
-    title = "All classes" if len(shown) == len(reports) else f"The {len(shown)} hardest classes"
     columns = ["label", "examples", "top-1 %"] + ([f"top-{k} %"] if k > 1 else [])
     columns.append("most often mistaken for")
     print_table(title, columns, rows, text_columns=(0, len(columns) - 1))

@@ -86,7 +86,10 @@ def export(
     answers = [answer.name for answer in exported.graph.output]
     facts = {entry.key: entry.value for entry in exported.metadata_props}
     if output.as_json:
-        print_json({"file": file, "opset": opset, "outputs": answers, "metadata": facts})
+        print_json(
+            "export",
+            {"model": model, "file": file, "opset": opset, "outputs": answers, "metadata": facts},
+        )
     elif not output.quiet:
         lines = [
             f"{file}: {readable_size(exported.ByteSize())}, {facts['loss']} with "

@@ -124,13 +124,14 @@ def features(
         raise ValueError(str(error)) from error
     if output.as_json:
         print_json(
+            "features",
             {
                 "features": str(written.features),
                 "labels": None if written.labels is None else str(written.labels),
                 "n_samples": written.n_samples,
                 "n_features": written.n_features,
                 "seconds": written.seconds,
-            }
+            },
         )
     elif not output.quiet:
         print_line(

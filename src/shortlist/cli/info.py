@@ -3,15 +3,16 @@
 import math
 from typing import Annotated, Any
 
-from typer import Argument, Option
+from typer import Argument
 
-from shortlist.cli.options import OUTPUT
+from shortlist.cli.options import OutputOptions
 
 # Parts of a description that have a section of their own, or say the same as another.
 _KNOWN = ("params", "result", "n_iter", "models", "ks", "chosen", "table")
 
 
 def info(
+    *,
     model: Annotated[
         str | None,
         Argument(
@@ -20,7 +21,7 @@ def info(
             help="A model file. Without it: versions of Shortlist and of what it uses.",
         ),
     ] = None,
-    as_json: Annotated[bool, Option("--json", rich_help_panel=OUTPUT, help="Print JSON.")] = False,
+    output: OutputOptions,
 ) -> None:
     """Show what a model file holds: parameters, classes and the record of its training.
 
@@ -29,8 +30,8 @@ def info(
     from shortlist.cli.output import print_json
 
     facts = _installation() if model is None else _facts(model)
-    if as_json:
-        print_json(facts)
+    if output.as_json:
+        print_json("info", facts)
         return
     if model is None:
         _print_pairs({"": facts})
@@ -45,8 +46,13 @@ def _facts(path: str) -> dict[str, Any]:
     from shortlist.persistence import describe
 
     facts = asdict(describe(path))
-    facts["bytes"] = os.path.getsize(path)
-    return facts
+    kept = facts.pop("data") or {}
+    return {
+        "model": facts.pop("path"),
+        **facts,
+        "reading": kept.get("reading"),
+        "bytes": os.path.getsize(path),
+    }
 
 
 def _sections(facts: dict[str, Any]) -> dict[str, dict[str, Any]]:
@@ -64,8 +70,8 @@ def _sections(facts: dict[str, Any]) -> dict[str, dict[str, Any]]:
         if not name.startswith("meta.")
     }
     file = {
-        "file": facts["path"],
-        "size": size_of(facts["path"]),
+        "file": facts["model"],
+        "size": size_of(facts["model"]),
         "class": facts["estimator"],
         "written by": f"Shortlist {facts['shortlist_version']}",
     }
@@ -73,20 +79,20 @@ def _sections(facts: dict[str, Any]) -> dict[str, dict[str, Any]]:
         "": file,
         "Parameters": parameters,
         "Fitted": meta,
-        "Training data": _data(facts["data"] or {}),
+        "Training data": _data(facts["reading"]),
         "Training": record,
         "Chosen models": _chosen(facts["meta"]),
         "Arrays": arrays,
     }
 
 
-def _data(data: dict[str, Any]) -> dict[str, Any]:
+def _data(kept: dict[str, Any] | None) -> dict[str, Any]:
     """How the training data was read, and what its classes are called."""
-    if "reading" not in data:
+    if kept is None:
         return {}
     from shortlist.datasets import Reading
 
-    reading = Reading.from_dict(data["reading"])
+    reading = Reading.from_dict(kept)
     told = {"format": reading.format, "read as": reading.describe()}
     if reading.class_names is not None:
         told["class names"] = _brief([f"{label} ({name})" for label, name in reading.class_names])

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from shortlist._text import few
 from shortlist.cli.data import read_data
+from shortlist.cli.options import KernelOptions
 from shortlist.cli.reading import ReadingOptions
 from shortlist.errors import DataError
 
@@ -21,15 +22,37 @@ _BLOCK = 1 << 22
 _SHOWN_COLUMNS = 5
 
 
-def load_model(path: str) -> Any:
-    """Load a fitted classifier; whatever is wrong with the file is an error in one line."""
-    from shortlist.estimators.shortlists import ShortlistClassifier
-    from shortlist.persistence import load
+def load_model(path: str, *, scores_only: bool = False) -> Any:
+    """Load a fitted classifier; whatever is wrong with the file is an error in one line.
 
-    model = load(path)
+    ``scores_only`` is for what asks for scores and shortlists only: it loads far less.
+    """
+    from shortlist.persistence import LinearScores, load, load_scores
+
+    model = (load_scores if scores_only else load)(path)
+    if isinstance(model, LinearScores):
+        return model
+    from shortlist.estimators.shortlists import ShortlistClassifier
+
     if not isinstance(model, ShortlistClassifier):
         raise DataError(f"holds a {type(model).__name__}, not a classifier", path=path)
     return model
+
+
+def make_classifier(
+    kernel: KernelOptions, *, memory_limit: str | None = None, **parameters: Any
+) -> Any:
+    """A classifier to be trained: linear, or with a kernel if one is asked for."""
+    of_kernel = kernel.parameters()
+    if kernel.kernel is None:
+        from shortlist import TopKClassifier
+
+        return TopKClassifier(**parameters, memory_limit=memory_limit)
+    from shortlist import KernelTopKClassifier
+
+    if memory_limit is not None:
+        raise ValueError("--memory-limit is for linear scores: leave it out, or --kernel")
+    return KernelTopKClassifier(**parameters, **of_kernel)
 
 
 def check_trainable(model: Any, y: Any) -> None:
@@ -47,6 +70,12 @@ def check_trainable(model: Any, y: Any) -> None:
 def model_for(model: Any, k: int) -> Any:
     """The classifier that answers for shortlists of k: the one chosen for it, if there are many."""
     return model.model_for(k) if hasattr(model, "estimators_") else model
+
+
+def chosen_for(model: Any, k: int) -> dict[str, Any]:
+    """The loss and C of the classifier that answers for shortlists of k."""
+    mine = model_for(model, k)
+    return {"loss": mine.loss, "k": int(mine.k), "C": float(mine.C)}
 
 
 def blocks_of_rows(model: Any, X: Any) -> Iterator[slice]:
@@ -67,14 +96,17 @@ def score_blocks(model: Any, X: Any) -> Iterator[tuple[slice, Any]]:
         yield rows, scores
 
 
-def ranked_columns(model: Any, X: Any, k: int, probabilities: bool) -> tuple[Any, Any]:
-    """The numbers of the k best classes of each row, best first, and their scores."""
+def ranked_columns(model: Any, X: Any, k: int, probable: Any) -> tuple[Any, Any]:
+    """The numbers of the k best classes of each row, best first, and their scores.
+
+    ``probable`` gives probabilities in their place, unless it is None.
+    """
     import numpy as np
 
     labels, scores = model.predict_topk(X, k, return_scores=True)
     columns = np.searchsorted(model.classes_, labels)
-    if probabilities:
-        scores = np.take_along_axis(model.predict_proba(X), columns, axis=1)
+    if probable is not None:
+        scores = np.take_along_axis(probable.predict_proba(X), columns, axis=1)
     return columns, scores
 
 

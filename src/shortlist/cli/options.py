@@ -1,13 +1,16 @@
 """The options that several commands share, in groups as ``--help`` shows them."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from enum import StrEnum
 from typing import Annotated, Any
 
 from typer import Argument, Option
 
+from shortlist.cli.liblinear import loss_of_type
+
 MODEL = "The model"
+KERNEL = "Kernel"
 TRAINING = "Training"
 OUTPUT = "Output"
 
@@ -23,6 +26,15 @@ class LossName(StrEnum):
     ova_logistic = "ova_logistic"
     ova_smooth_hinge = "ova_smooth_hinge"
     ova_hinge = "ova_hinge"
+
+
+class Kernel(StrEnum):
+    """The kernels of ``KernelTopKClassifier``, functions apart."""
+
+    rbf = "rbf"
+    poly = "poly"
+    linear = "linear"
+    precomputed = "precomputed"
 
 
 class Variant(StrEnum):
@@ -83,6 +95,26 @@ class LossOptions:
             help="Length of the shortlist to train for, 1 to the number of classes less one.",
         ),
     ] = 1
+    liblinear_type: Annotated[
+        int | None,
+        Option(
+            "-s",
+            metavar="TYPE",
+            rich_help_panel=MODEL,
+            show_default=False,
+            help="Instead of --loss, LIBLINEAR's number for it: 0 or 7 (ova_logistic), 3 "
+            "(ova_hinge), 4 (hinge).",
+        ),
+    ] = None
+
+    @property
+    def name(self) -> str:
+        """The loss, by its name or LIBLINEAR's number."""
+        if self.liblinear_type is None:
+            return self.loss.value
+        if self.loss is not LossName.entropy:
+            raise ValueError("-s and --loss exclude each other")
+        return loss_of_type(self.liblinear_type)
 
 
 CostOption = Annotated[
@@ -94,7 +126,8 @@ CostOption = Annotated[
         metavar="NUMBER",
         rich_help_panel=MODEL,
         help="Weight of the loss against the regularisation, scaled as in LIBLINEAR and "
-        "scikit-learn. Large values fit the training data more closely.",
+        "scikit-learn. Large values fit the training data more closely. (LIBLINEAR's -C, which "
+        "searches for a value, is shortlist cv.)",
     ),
 ]
 
@@ -171,12 +204,61 @@ class ShapeOptions:
     class_weight: Annotated[
         list[str] | None,
         Option(
+            "-w",
+            "--class-weight",
             metavar="LABEL=WEIGHT",
             rich_help_panel=MODEL,
             help="Let a class count so many times; may be repeated. 'balanced' weighs every class "
             "by the inverse of its frequency.",
         ),
     ] = None
+
+
+@dataclass(frozen=True)
+class KernelOptions:
+    """Scores that are not linear."""
+
+    kernel: Annotated[
+        Kernel | None,
+        Option(
+            metavar="KERNEL",
+            rich_help_panel=KERNEL,
+            show_default=False,
+            help="rbf, exp(-gamma |x - z|^2); poly, (gamma <x, z> + coef0)^degree; linear; or "
+            "precomputed, where DATA is the matrix itself. Without it: linear scores, trained by "
+            "their weights.",
+        ),
+    ] = None
+    gamma: Annotated[
+        str,
+        Option(
+            metavar="NUMBER",
+            rich_help_panel=KERNEL,
+            help="A number, scale (1 over the number of features times their variance), or auto "
+            "(1 over the number of features).",
+        ),
+    ] = "scale"
+    degree: Annotated[int, Option(metavar="N", rich_help_panel=KERNEL, help="Of poly.")] = 3
+    coef0: Annotated[float, Option(metavar="NUMBER", rich_help_panel=KERNEL, help="Of poly.")] = 0.0
+    cache_size: Annotated[
+        float,
+        Option(metavar="MEBIBYTES", rich_help_panel=KERNEL, help="Memory for the kernel's matrix."),
+    ] = 1024.0
+
+    def parameters(self) -> dict[str, Any]:
+        """The parameters of KernelTopKClassifier; ValueError for one that has no effect."""
+        changed = [f.name for f in fields(self) if getattr(self, f.name) != f.default]
+        if self.kernel is None and changed:
+            raise ValueError(f"--{changed[0].replace('_', '-')} goes with --kernel")
+        given = {f.name: getattr(self, f.name) for f in fields(self)}
+        if self.gamma not in ("scale", "auto"):
+            try:
+                given["gamma"] = float(self.gamma)
+            except ValueError:
+                raise ValueError(
+                    f"--gamma must be a number, scale or auto; got {self.gamma!r}"
+                ) from None
+        return {**given, "kernel": self.kernel and self.kernel.value}
 
 
 @dataclass(frozen=True)
@@ -212,6 +294,17 @@ class SolverOptions:
     ] = 0
 
 
+QuietOption = Annotated[
+    bool,
+    Option(
+        "-q",
+        "--quiet",
+        rich_help_panel=OUTPUT,
+        help="Print no progress and no messages; results, warnings and errors remain.",
+    ),
+]
+
+
 @dataclass(frozen=True)
 class OutputOptions:
     """What is told, and how."""
@@ -220,15 +313,7 @@ class OutputOptions:
         bool,
         Option("--json", rich_help_panel=OUTPUT, help="Print the result as JSON."),
     ] = False
-    quiet: Annotated[
-        bool,
-        Option(
-            "-q",
-            "--quiet",
-            rich_help_panel=OUTPUT,
-            help="Print no progress and no messages; warnings and errors remain.",
-        ),
-    ] = False
+    quiet: QuietOption = False
 
 
 def estimator_parameters(
@@ -239,7 +324,7 @@ def estimator_parameters(
         raise ValueError(f"-B must be a finite number; got {shape.bias}")
     fit_intercept = shape.bias > 0 and not shape.no_intercept
     return {
-        "loss": loss.loss.value,
+        "loss": loss.name,
         "k": loss.k,
         "variant": shape.variant.value,
         "smoothing": shape.smoothing,

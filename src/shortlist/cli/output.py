@@ -39,9 +39,13 @@ def say_data(output: OutputOptions, data: LabeledData) -> None:
     say(output, "\n".join(escape_controls(line) for line in lines if line is not None))
 
 
-def print_json(value: Any) -> None:
-    """Print one JSON value; what JSON cannot express (NaN, infinities) becomes null."""
-    text = json.dumps(plain(value), ensure_ascii=False, allow_nan=False, indent=2)
+def print_json(command: str, value: dict[str, Any]) -> None:
+    """Print a command's JSON object, as schema.json describes it.
+
+    What JSON cannot express (NaN, infinities) becomes null.
+    """
+    entry = plain({"command": command, **value})
+    text = json.dumps(entry, ensure_ascii=False, allow_nan=False, indent=2)
     standard_output().write(text + "\n")
 
 

@@ -12,7 +12,7 @@ from typing import IO, TYPE_CHECKING, Annotated, Any
 
 from typer import Option
 
-from shortlist.cli.options import OUTPUT, DataArgument, ModelArgument
+from shortlist.cli.options import OUTPUT, DataArgument, ModelArgument, QuietOption
 from shortlist.cli.reading import ReadingOptions
 from shortlist.cli.sets import SetOptions, set_blocks
 
@@ -48,8 +48,8 @@ def predict(
         Option(
             "--proba",
             rich_help_panel=PREDICTION,
-            help="Print probabilities in place of scores; for softmax (entropy at k=1) and "
-            "ova_logistic.",
+            help="Print probabilities in place of scores: of softmax (entropy at k=1) and "
+            "ova_logistic as they are, of every loss with --calibrate.",
         ),
     ] = False,
     scores: Annotated[
@@ -86,12 +86,14 @@ def predict(
             '"id" and "names" where there are any.',
         ),
     ] = False,
+    quiet: QuietOption = False,
 ) -> None:
     """Print the k most likely labels of every example, best first, and their scores.
 
-    The output is CSV with a header: label_1 to label_k, score_1 to score_k, a line for each
-    example in the order of DATA; with a column id in front and name_1 to name_k between, where
-    examples or classes have names. Labels in DATA are not looked at, and need not be there.
+    The output is CSV with a header: label_1 to label_k, score_1 to score_k (or probability_1 to
+    probability_k), a line for each example in the order of DATA; with a column id in front and
+    name_1 to name_k between, where examples or classes have names. Labels in DATA are not looked
+    at, and need not be there.
 
     With --coverage each list is as long as its example needs, for the right label to be in it with
     the probability given. Fields beyond the end of a list are empty.
@@ -107,31 +109,29 @@ def predict(
     from shortlist.cli.output import check_output
 
     check_output(output, inputs=(model, data, sets.calibrate, reading.names))
-    adaptive = sets.wanted
+    adaptive = sets.wanted(probabilities)
     if adaptive and k is not None:
         raise ValueError("--k and --coverage or --average-size exclude each other")
-    saved = load_model(model)
+    saved = load_model(model, scores_only=not (adaptive or probabilities))
     length = _checked_length(saved, k)
     trained = model_for(saved, length)
-    if probabilities and not hasattr(trained, "predict_proba"):
-        raise ValueError(
-            f"{model}: a model trained with {trained.loss}, k={trained.k} gives scores but no "
-            "probabilities: leave out --proba"
-        )
-    classes = Classes.of_model(saved, reading.names)
     like = reading_of(saved)
+    probable = sets.probable(trained, like, reading, model) if probabilities else None
+    classes = Classes.of_model(saved, reading.names)
     calibrated = sets.around(trained, like, reading) if adaptive else None
     examples = read_data(data, reading, "test", like=like, labelled=False)
-    say_differences(examples, like, labelled=False)
+    if not quiet:
+        say_differences(examples, like, labelled=False)
     if calibrated is None:
-        blocks = _shortlists(trained, examples.X, length, probabilities)
+        blocks = _shortlists(trained, examples.X, length, probable)
     else:
         # The header tells the length of the longest list: all are made before one is written.
-        made = list(set_blocks(calibrated, examples.X, probabilities))
+        made = list(set_blocks(calibrated, examples.X, probable))
         length = max((len(mine) for columns, _ in made for mine in columns), default=0)
         blocks = iter(made)
     ids = None if examples.ids is None else examples.ids.tolist()
-    lines = _Lines(classes, ids, length, scores, spreadsheet)
+    values = ("probability", "probabilities") if probabilities else ("score", "scores")
+    lines = _Lines(classes, ids, length, values if scores else None, spreadsheet)
     with _opened(output) as file:
         (lines.write_json if as_json else lines.write_csv)(file, blocks)
     if lines.defused:
@@ -148,22 +148,25 @@ def _checked_length(model: Any, k: int | None) -> int:
     return k
 
 
-def _shortlists(model: Any, X: Any, k: int, probabilities: bool) -> Iterator[Block]:
+def _shortlists(model: Any, X: Any, k: int, probable: Any) -> Iterator[Block]:
     from shortlist.cli.models import blocks_of_rows, ranked_columns
 
     for rows in blocks_of_rows(model, X):
-        columns, values = ranked_columns(model, X[rows], k, probabilities)
+        columns, values = ranked_columns(model, X[rows], k, probable)
         yield columns.tolist(), values.tolist()
 
 
 @dataclass(frozen=True)
 class _Lines:
-    """Writes shortlists, a line for each example."""
+    """Writes shortlists, a line for each example.
+
+    ``values`` is what the numbers are called, one of them and several; None leaves them out.
+    """
 
     classes: Classes
     ids: list[str] | None
     length: int
-    with_scores: bool
+    values: tuple[str, str] | None
     for_spreadsheet: bool
     defused: list[str] = field(default_factory=list)
 
@@ -172,7 +175,7 @@ class _Lines:
 
         writer = csv.writer(file, lineterminator="\n")
         words = ["label", *(["name"] if self.classes.names else [])]
-        words += ["score"] if self.with_scores else []
+        words += [self.values[0]] if self.values else []
         header = [f"{word}_{i}" for word in words for i in range(1, self.length + 1)]
         writer.writerow(header if self.ids is None else ["id", *header])
         for number, (columns, scores) in enumerate(_rows(blocks)):
@@ -184,7 +187,7 @@ class _Lines:
                 line += [self.classes.name(label) or "" for label in labels] + beyond
             if self.for_spreadsheet:
                 line = [self._defuse(cell) for cell in line]
-            if self.with_scores:
+            if self.values:
                 line += [f"{score:.7g}" for score in scores] + beyond
             writer.writerow(line)
 
@@ -202,8 +205,8 @@ class _Lines:
             entry["labels"] = labels
             if self.classes.names:
                 entry["names"] = [self.classes.name(label) for label in labels]
-            if self.with_scores:
-                entry["scores"] = scores
+            if self.values:
+                entry[self.values[1]] = scores
             file.write(json.dumps(entry, ensure_ascii=False) + "\n")
 
 

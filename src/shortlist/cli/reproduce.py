@@ -17,8 +17,27 @@ def reproduce(
         Argument(
             metavar="NAME",
             show_default=False,
-            help="circle, letter, caltech101, news20, aloi, convergence, lambert, losses, "
-            "calibration, finetune, or all. Without it: what each of them shows.",
+            help="circle, letter, caltech101, news20, aloi, features, glyphs, languages, "
+            "countries, convergence, lambert, losses, calibration, finetune, or all. Without it: "
+            "what each of them shows.",
+        ),
+    ] = None,
+    dataset: Annotated[
+        str | None,
+        Argument(
+            metavar="DATASET",
+            show_default=False,
+            help="With features: what the features are of. A data set of the paper, such as "
+            "flowers or sun397, has the paper's numbers beside.",
+        ),
+    ] = None,
+    features: Annotated[
+        str | None,
+        Argument(
+            metavar="FOLDER",
+            show_default=False,
+            help="With features: where they are, as train.npy with train.labels.npy (or as "
+            "train.npz), and the same for test and, if there is one, val.",
         ),
     ] = None,
     data: Annotated[
@@ -104,6 +123,7 @@ def reproduce(
     Examples:
       shortlist reproduce letter
       shortlist reproduce caltech101 --data caltech101_silhouettes_28_split1.mat
+      shortlist reproduce features flowers vgg16
       shortlist reproduce all --quick --output check
     """
     if name is None:
@@ -111,11 +131,15 @@ def reproduce(
         return
     from shortlist.experiments import MissingData, UnknownOption, run
 
+    if dataset is not None and name != "features":
+        raise ValueError(f"{name} takes no DATASET: only features does")
+    files = [*(data or []), *([] if features is None else [features])]
+    options = _settings(settings) | ({} if dataset is None else {"dataset": dataset})
     try:
         outcome = run(
             name,
-            f"results/{name}" if folder is None else folder,
-            data=_data_files(data, name),
+            f"results/{dataset or name}" if folder is None else folder,
+            data=_data_files(files, name),
             test_data=test_data,
             download=download,
             jobs=jobs,
@@ -123,7 +147,7 @@ def reproduce(
             quick=quick,
             console=None if output.as_json or output.quiet else _console(),
             progress=None if output.quiet else _console(stderr=True),
-            **_settings(settings),
+            **options,
         )
     except MissingData as error:
         raise ValueError(f"{error} (--data FILE, --test-data FILE, --download)") from error
@@ -132,7 +156,9 @@ def reproduce(
     from shortlist.cli.output import print_json, print_line
 
     if output.as_json:
-        print_json({"page": str(outcome.page), "files": [str(file) for file in outcome.files]})
+        print_json(
+            "reproduce", {"page": str(outcome.page), "files": [str(file) for file in outcome.files]}
+        )
     elif not output.quiet:
         print_line(f"The report: {outcome.page}")
 
@@ -154,7 +180,8 @@ def _list_experiments(output: OutputOptions) -> None:
     from shortlist.experiments import EXPERIMENTS
 
     if output.as_json:
-        print_json({e.name: {"shows": e.shows, "summary": e.summary} for e in EXPERIMENTS.values()})
+        shown = {e.name: {"shows": e.shows, "summary": e.summary} for e in EXPERIMENTS.values()}
+        print_json("reproduce", {"experiments": shown})
         return
     rows = []
     for experiment in EXPERIMENTS.values():
@@ -164,7 +191,7 @@ def _list_experiments(output: OutputOptions) -> None:
     print_line("shortlist reproduce NAME computes one, shortlist reproduce all every one.")
 
 
-def _data_files(given: list[str] | None, name: str) -> Any:
+def _data_files(given: list[str], name: str) -> Any:
     """What run() takes: a file, or with "all" a file for each experiment."""
     if not given:
         return None

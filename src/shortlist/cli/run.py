@@ -61,11 +61,13 @@ def _call(args: Sequence[str] | None) -> int:
 
     from shortlist.cli.app import app
     from shortlist.cli.imports import import_quickly
+    from shortlist.cli.liblinear import with_weights_joined
 
     import_quickly()
 
     try:
-        return app(args, prog_name="shortlist", standalone_mode=False) or DONE
+        given = with_weights_joined(sys.argv[1:] if args is None else args)
+        return app(given, prog_name="shortlist", standalone_mode=False) or DONE
     except typer.Abort:
         raise KeyboardInterrupt from None
     except SystemExit as stop:

@@ -51,12 +51,11 @@ class SetOptions:
             rich_help_panel=SETS,
             show_default=False,
             help="Examples with labels that the model was not trained on. Of data in several "
-            "parts, val.",
+            "parts, val. With --proba, probabilities are fitted to them (temperature scaling).",
         ),
     ] = None
 
-    @property
-    def wanted(self) -> bool:
+    def wanted(self, probabilities: bool) -> bool:
         """Whether lists of different lengths are asked for; ValueError if only by halves."""
         asked = [self.coverage is not None, self.average_size is not None]
         if all(asked):
@@ -66,11 +65,32 @@ class SetOptions:
                 "--coverage and --average-size need --calibrate FILE, examples with labels that "
                 "the model was not trained on"
             )
-        if self.calibrate is not None and not any(asked):
-            raise ValueError("--calibrate goes with --coverage or --average-size")
+        if self.calibrate is not None and not (any(asked) or probabilities):
+            raise ValueError("--calibrate goes with --coverage, --average-size or --proba")
         if self.coverage is not None and not 0 < self.coverage < 1:
             raise ValueError(f"--coverage must be between 0 and 1; got {self.coverage:g}")
         return any(asked)
+
+    def probable(self, model: Any, like: Reading, reading: ReadingOptions, path: str) -> Any:
+        """What gives a model's probabilities: itself, or temperature scaling if calibrated."""
+        from shortlist.cli.models import read_validation
+        from shortlist.datasets import DataError
+
+        if self.calibrate is None:
+            if hasattr(model, "predict_proba"):
+                return model
+            raise DataError(
+                f"a model trained with {model.loss}, k={model.k} gives scores but no "
+                "probabilities: leave out --proba, or fit them with --calibrate FILE",
+                path=path,
+            )
+        from shortlist.probabilities import TemperatureScaling
+
+        examples = read_validation(like, self.calibrate, reading)
+        try:
+            return TemperatureScaling(model).fit(examples.X, examples.y)
+        except (TypeError, ValueError) as error:
+            raise DataError(str(error), path=self.calibrate) from None
 
     def around(self, model: Any, like: Reading, reading: ReadingOptions) -> ConformalShortlist:
         """The sets around a model, calibrated."""
@@ -93,15 +113,13 @@ class SetOptions:
             raise DataError(str(error), path=name) from None
 
 
-def set_blocks(
-    sets: ConformalShortlist, X: Any, probabilities: bool
-) -> Iterator[tuple[list, list]]:
+def set_blocks(sets: ConformalShortlist, X: Any, probable: Any) -> Iterator[tuple[list, list]]:
     """Yield columns of labels, best first, and scores of the sets, a block of rows at a time."""
     from shortlist.cli.models import blocks_of_rows, ranked_columns
 
     for rows in blocks_of_rows(sets.model, X):
         inside = sets.predict_set(X[rows]).toarray()
-        order, values = ranked_columns(sets.model, X[rows], inside.shape[1], probabilities)
+        order, values = ranked_columns(sets.model, X[rows], inside.shape[1], probable)
         kept = [mine[columns] for columns, mine in zip(order, inside, strict=True)]
         yield (
             [columns[mine].tolist() for columns, mine in zip(order, kept, strict=True)],

@@ -11,6 +11,7 @@ from shortlist.cli.options import (
     TRAINING,
     CostOption,
     DataArgument,
+    KernelOptions,
     LossOptions,
     MemoryOption,
     OutputOptions,
@@ -29,6 +30,7 @@ def train(
     loss: LossOptions,
     cost: CostOption = 1.0,
     shape: ShapeOptions,
+    kernel: KernelOptions,
     solver: SolverOptions,
     memory_limit: MemoryOption = None,
     checkpoints: CheckpointOptions,
@@ -77,7 +79,8 @@ def train(
 
     Examples:
       shortlist train letter -o letter.model --loss smooth_hinge -k 5 -C 0.1
-      shortlist train data.svm.gz -o model -c 10 -e 0.01 -B -1 -q
+      shortlist train data.svm.gz -o model -s 4 -c 10 -e 0.01 -B -1 -q
+      shortlist train data.csv -o model --kernel rbf --gamma 0.1 -C 10
       zcat data.csv.gz | shortlist train - --format csv --label species -o model
     """
     if folds is not None:
@@ -89,7 +92,7 @@ def train(
             raise ValueError("-v keeps no checkpoints: leave out --checkpoint, or use cv")
         from shortlist.cli.cv import cross_validate_one
 
-        cross_validate_one(data, cost, folds, loss, shape, solver, reading, output)
+        cross_validate_one(data, cost, folds, loss, shape, solver, kernel, reading, output)
         return
     if model is None:
         raise ValueError("say where to save the model: -o MODEL (or -v N to cross-validate)")
@@ -101,7 +104,7 @@ def train(
         raise ValueError("--json and -o - would both write to standard output")
     kept_in = checkpoints.parameters(output)
     trained, summary, kept = _fit(
-        data, cost, validation, loss, shape, solver, memory_limit, reading, output, kept_in
+        data, cost, validation, loss, shape, solver, kernel, memory_limit, reading, output, kept_in
     )
     from shortlist.cli.output import print_json, print_line, saved_line, say
     from shortlist.cli.saving import save_somewhere
@@ -113,7 +116,7 @@ def train(
     else:
         checkpoints.remove()
     if output.as_json:
-        print_json({**summary, "model": saved})
+        print_json("train", {**summary, "model": saved})
     elif not output.quiet:
         for line in [*_lines(summary), saved_line(saved)]:
             say(output, line) if to_stdout else print_line(line)
@@ -130,6 +133,7 @@ def _fit(
     loss: LossOptions,
     shape: ShapeOptions,
     solver: SolverOptions,
+    kernel: KernelOptions,
     memory_limit: str | None,
     reading: ReadingOptions,
     output: OutputOptions,
@@ -143,18 +147,18 @@ def _fit(
     examples = read_data(name, reading, "train", on_disk=memory_limit is not None)
     X, y = examples
 
-    from shortlist import TopKClassifier
     from shortlist.cli.compiling import told_of_compilation
     from shortlist.cli.models import (
         check_trainable,
+        make_classifier,
         read_validation,
         remember_names,
         say_differences,
     )
 
     weights = class_weights(shape.class_weight, labels_in(examples))
-    limits = {"memory_limit": memory_limit, **kept_in}
-    model = TopKClassifier(C=cost, class_weight=weights, **limits, **parameters)
+    parameters.update(C=cost, class_weight=weights, memory_limit=memory_limit, **kept_in)
+    model = make_classifier(kernel, **parameters)
     check_trainable(model, y)
     like = how_read(examples)
     held_out = read_validation(like, validation, reading) if validation is not None else None

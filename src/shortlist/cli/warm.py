@@ -69,12 +69,13 @@ def warm(
         _fail(f"no kernel was compiled and kept in {place.folder}")
     if output.as_json:
         print_json(
+            "warm",
             {
                 "folder": str(place.folder),
                 "kernels": len(sizes),
                 "bytes": sum(sizes),
                 "compile_seconds": seconds,
-            }
+            },
         )
     elif not output.quiet:
         kept = f"{len(sizes)} kernels ({readable_size(sum(sizes))}) are kept in {place.folder}"

@@ -1,4 +1,4 @@
-"""Data: Letter (embedded), the paper's circle, file readers, and LibSVM's sets by name.
+"""Data: Letter (embedded), the paper's circle, stand-ins, file readers, LibSVM's sets by name.
 
 Names load on first use: ``import shortlist.datasets`` is instant, and pandas, pyarrow or a
 progress bar are imported only by what needs them.
@@ -18,6 +18,9 @@ _HOME = {
     "circle_segment": "circle",
     "default_cache_dir": "shortlist._folders",
     "fetch": "downloads",
+    "load_countries": "standins",
+    "load_glyphs": "standins",
+    "load_languages": "standins",
     "load_letter": "letter",
     "make_circle": "circle",
     "pair_names": "names",

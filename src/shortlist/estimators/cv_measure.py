@@ -12,7 +12,7 @@ from sklearn.metrics import check_scoring
 from shortlist.estimators.cv_folds import Part
 from shortlist.estimators.linear import TopKClassifier
 from shortlist.metrics import topk_accuracy_curve
-from shortlist.metrics._inputs import columns_of_labels
+from shortlist.metrics._inputs import NO_COLUMN, columns_of_labels
 
 Scorer = Callable[..., float]
 
@@ -85,8 +85,20 @@ def scorer_of(scoring: Any, estimator: Any) -> Scorer | None:
             f"scoring must be the name of a scorer, a callable scorer(model, X, y) or None; "
             f"got {scoring!r}"
         )
+    if scoring == "neg_log_loss":
+        return _minus_log_loss
     scorer: Scorer = check_scoring(estimator, scoring=scoring)
     return scorer
+
+
+def _minus_log_loss(
+    model: TopKClassifier, X: Any, y: NDArray, sample_weight: NDArray | None = None
+) -> float:
+    """scikit-learn's "neg_log_loss", also where the held-out examples lack a class."""
+    logs = model.predict_log_proba(X)
+    columns = columns_of_labels(y, model.classes_, *logs.shape)
+    own = np.where(columns != NO_COLUMN, logs[np.arange(len(logs)), columns], -np.inf)
+    return float(np.average(own, weights=sample_weight))
 
 
 def _bounds(
@@ -99,8 +111,7 @@ def _bounds(
     certified, hits = np.zeros(len(lengths)), np.zeros(len(lengths))
     if (reach < np.ptp(scores, axis=1)).any():
         columns = columns_of_labels(part.y, model.classes_, n, most)
-        known = columns >= 0
-        own = np.where(known, scores[np.arange(n), columns], -np.inf)
+        own = np.where(columns != NO_COLUMN, scores[np.arange(n), columns], -np.inf)
         kept = min(int(lengths.max()) + 1, most)
         best = -np.sort(-np.partition(scores, most - kept, axis=1)[:, most - kept :], axis=1)
         for i, k in enumerate(lengths):

@@ -50,13 +50,20 @@ class Path:
     _path: ModelPath | None = None
 
     def advance(self, Cs: list[float]) -> None:
-        """Fit and measure for these values of C, in increasing order."""
+        """Fit and measure for these values of C: those above the last one first, then the rest.
+
+        Each part is visited in increasing order. A step down starts cold: on CLINC150 that takes
+        as many epochs as from 3 to 10 times the C, and half as many as from 1000 times.
+        """
         held_out = self.fold.held_out_part()
         path = self._path
         if path is None:
             train = self.fold.training_part()
             path = ModelPath(self.template, train.X, train.y, train.weight, max(Cs))
-        for C in sorted(Cs):
+        last = path.last_C
+        for C in sorted(Cs, key=lambda C: (last > C, C)):
+            if path.last_C > C:
+                path.restart()
             model = path.fit(C)
             result = model.result_
             if result.status == "interrupted":

@@ -61,6 +61,19 @@ class ModelPath:
         self.checkpoints = open_folder(estimator, self.checked, problem, X)
         self._last_checkpoint: Checkpoint | None = None
 
+    @property
+    def last_C(self) -> float:
+        """The C of the last model; 0 before the first."""
+        return self.path.last_C
+
+    def restart(self) -> None:
+        """Let the next model start cold."""
+        path = self.path
+        if self._last_checkpoint is not None and path.last is not None:
+            self._last_checkpoint.finish(path.last)
+            self._last_checkpoint = None
+        self.path = Path(path.problem, path.tol, path.max_epochs, path.seed)
+
     def fit(self, C: float, callback: Callback | None = None) -> Any:
         """The fitted model at C."""
         title = f"{self.estimator.loss} k={self.estimator.k} C={C:g}"

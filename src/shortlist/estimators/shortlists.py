@@ -13,6 +13,7 @@ from shortlist.estimators.convergence import is_called_from, level_outside
 from shortlist.estimators.multilabel import indicator_of
 from shortlist.estimators.training import loss_of
 from shortlist.metrics._indicators import as_indicator, hit_rate
+from shortlist.metrics._ranks import top_columns
 from shortlist.projections.rows import check_k
 
 
@@ -128,19 +129,3 @@ class ShortlistClassifier(ClassifierMixin, BaseEstimator):
         return float(
             topk_accuracy(y, scores, k=self.k, labels=self.classes_, sample_weight=sample_weight)
         )
-
-
-def top_columns(scores: NDArray, k: int) -> NDArray:
-    """Column numbers of the k largest scores of each row, best first, ties to the left."""
-    m = scores.shape[1]
-    if k >= m:
-        return np.argsort(-scores, axis=1, kind="stable")[:, :k]
-    # A partition settles which columns; ties at the cut are then given to the left ones.
-    cut = np.partition(scores, m - k, axis=1)[:, m - k, None]
-    above = scores > cut
-    room = k - above.sum(axis=1, keepdims=True)
-    at_cut = scores == cut
-    chosen = above | (at_cut & (np.cumsum(at_cut, axis=1) <= room))
-    columns = np.nonzero(chosen)[1].reshape(-1, k)
-    order = np.argsort(-np.take_along_axis(scores, columns, axis=1), axis=1, kind="stable")
-    return np.take_along_axis(columns, order, axis=1)

@@ -13,7 +13,8 @@ What runs experiments::
 The experiments::
 
     table2             Table 2 and Figure 3: the circle
-    table3             Table 3 on a data set; table3_section: its tables, figures and remarks
+    table3             Table 3 on a data set, a stand-in, or any frozen features;
+                       table3_section: its tables and remarks; table3_figures: its figures
     training_curves    Figures 1 and 2
     finetune           Table 5
     calibrated         Table 1, the column "top-k calibrated"
@@ -23,6 +24,7 @@ The experiments::
 What they share::
 
     paper              the paper's numbers
+    dataset            the rows and columns of a data set's table
     parts              training, validation and test examples
     methods            the paper's methods as classifiers
     protocol           a path over C, and the choice of a model for each k

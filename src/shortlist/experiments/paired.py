@@ -47,10 +47,12 @@ def mean_ranks(accuracies: Sequence[Mapping[str, float]]) -> dict[str, float]:
     """The mean rank of each method over several data sets; 1 is best, equals share their ranks.
 
     ``accuracies`` holds a mapping from methods to accuracies for each data set. Methods that are
-    missing in one of them are left out.
+    missing in one of them are left out. Without data sets there are no ranks.
     """
     from scipy.stats import rankdata
 
+    if not accuracies:
+        return {}
     methods = [m for m in accuracies[0] if all(m in each for each in accuracies)]
     ranks = [rankdata([-each[m] for m in methods], nan_policy="omit") for each in accuracies]
     return dict(zip(methods, np.mean(ranks, axis=0).tolist(), strict=True))

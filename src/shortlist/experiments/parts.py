@@ -76,20 +76,37 @@ def letter_parts(dtype: Any = np.float64) -> Parts:
     return Parts(data.X_train, data.y_train, data.X_test, data.y_test, data.X_val, data.y_val)
 
 
+def stand_in_parts(name: str, *, seed: int) -> Parts:
+    """A stand-in by its name, made anew from the package it comes from."""
+    from shortlist.datasets import standins
+
+    data = getattr(standins, f"load_{name}")(random_state=seed)
+    return Parts(data.X_train, data.y_train, data.X_test, data.y_test, data.X_val, data.y_val)
+
+
 def read_parts(
-    name: str, data: Path | None, test_data: Path | None, *, seed: int, hint: str
+    name: str,
+    data: Path | None,
+    test_data: Path | None,
+    *,
+    seed: int,
+    hint: str,
+    scale: str | None = None,
 ) -> Parts:
-    """Parts from files.
+    """Parts from files; ``scale`` is that of :func:`shortlist.datasets.read_splits`.
 
     One file may hold training and test examples (and validation examples); or ``data`` holds the
     training examples and ``test_data`` the test examples. A file with one unnamed set is halved
-    into training and test examples, class by class, as the paper does with ALOI.
+    into training and test examples, class by class, as the paper does with ALOI. A folder may hold
+    a file for each part: see :func:`_folder_of_parts`.
     """
     from shortlist.datasets import DataError, read_splits
+    from shortlist.datasets.read import scaled_parts
 
     if data is None:
         raise MissingData(f"{name} needs its data: {hint}")
-    parts = read_splits(data)
+    parts = _folder_of_parts(data) if data.is_dir() else {}
+    parts = parts or read_splits(data)
     if test_data is not None:
         test = read_splits(test_data, n_features=next(iter(parts.values())).n_features)
         parts = {
@@ -97,6 +114,7 @@ def read_parts(
             "test": test.get("test") or test["all"],
             **({"val": parts["val"]} if "val" in parts else {}),
         }
+    parts = scaled_parts(parts, scale, None)
     if "all" in parts:
         return _halved(parts["all"].X, parts["all"].y, seed)
     for part in ("train", "test"):
@@ -105,6 +123,32 @@ def read_parts(
     train, test, val = parts["train"], parts["test"], parts.get("val")
     X_val, y_val = (None, None) if val is None else (val.X, val.y)
     return _in_single(Parts(train.X, train.y, test.X, test.y, X_val, y_val))
+
+
+def _folder_of_parts(folder: Path) -> dict[str, Any]:
+    """The parts that have a file of their own in a folder; none if it is no such folder.
+
+    A part's features are in "train.npy" or "X_train.npy", or any other format. Labels that are not
+    in the same file are in "train.labels.npy", as ``shortlist features`` writes them, or
+    "y_train.npy".
+    """
+    from shortlist.datasets import DataError, read_dataset
+
+    files = {path.stem: path for path in sorted(folder.iterdir())}
+    parts: dict[str, Any] = {}
+    for split in ("train", "val", "test"):
+        path = files.get(split) or files.get(f"X_{split}")
+        if path is None:
+            continue
+        labels = files.get(f"{split}.labels") or files.get(f"y_{split}")
+        if labels is None and path.suffix == ".npy":
+            raise DataError(
+                f"holds no labels: put them into {split}.labels.npy beside it", path=str(path)
+            )
+        beside = {} if labels is None else {"labels": labels}
+        n_features = parts["train"].n_features if "train" in parts else None
+        parts[split] = read_dataset(path, n_features=n_features, **beside)
+    return parts
 
 
 def downloaded_parts(name: str, *, seed: int) -> Parts:

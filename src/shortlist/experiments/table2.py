@@ -13,6 +13,7 @@ import numpy as np
 from shortlist.experiments import paper
 from shortlist.experiments.baselines import Primal
 from shortlist.experiments.comparison import accuracy_columns, accuracy_rows, mark_best
+from shortlist.experiments.dataset import Dataset
 from shortlist.experiments.methods import classifier, kernels_of
 from shortlist.experiments.report import Figure, Remark, Section, Table, Value
 from shortlist.experiments.report.model import Cell
@@ -235,8 +236,9 @@ def _section(by_row: Mapping[str, list[DrawResult]], starts: int, tasks: list[Dr
     means = {row: values.mean(axis=0) for row, values in tested.items()}
     spreads = {row: values.std(axis=0) for row, values in tested.items()}
     methods = [row for row in by_row if row != SEVERAL]
+    circle = Dataset.named("circle")
     rows = accuracy_rows(
-        "circle",
+        circle,
         {method: means[method].tolist() for method in methods},
         {method: spreads[method].tolist() for method in methods},
         notes={("svm-multi", k): "†" for k in KS},
@@ -270,7 +272,7 @@ def _section(by_row: Mapping[str, list[DrawResult]], starts: int, tasks: list[Dr
             Table(
                 "accuracy",
                 "Top-k accuracy (%) on the circle",
-                accuracy_columns("circle"),
+                accuracy_columns(circle),
                 rows,
                 caption=f"Table 2 of the paper. Ours: the mean over {draws} draws of "
                 f"{task.n_train} training and {task.n_train} validation points, tested on "

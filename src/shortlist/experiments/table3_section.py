@@ -9,7 +9,6 @@ from dataclasses import dataclass, field, replace
 from shortlist._progress import duration
 from shortlist.experiments import paper
 from shortlist.experiments.comparison import (
-    TOLERANCE,
     accuracy_columns,
     accuracy_rows,
     differences,
@@ -17,39 +16,24 @@ from shortlist.experiments.comparison import (
     family_starts,
     far_places,
 )
+from shortlist.experiments.dataset import TOLERANCE, Dataset
 from shortlist.experiments.paired import compare, standard_error
 from shortlist.experiments.parts import Parts
 from shortlist.experiments.protocol import MAX_K, PathResult
-from shortlist.experiments.report import Column, Figure, Remark, Section, Table, Value
+from shortlist.experiments.report import Column, Remark, Section, Table, Value
 from shortlist.experiments.report.model import Cell
+from shortlist.experiments.table3_figures import SOFTMAX, along_c, along_descent, gains_by_k
 from shortlist.experiments.truncated_descent import DescentResult
-from shortlist.plots.charts import Chart, Series
 
 #: Two numbers count as different if a paired test has a smaller p than this.
 SIGNIFICANT = 0.05
-SOFTMAX = "lr-multi"
-_PANELS = (
-    ("Hinge", ("svm-multi", "topk-svm")),
-    ("Smooth hinge", ("smooth-topk-svm",)),
-    ("Entropy", ("lr-multi", "topk-ent")),
-    ("Truncated entropy", ("trunc-ent",)),
-)
-#: The numbers of the colours of losses and columns with this k.
-_COLORS = {1: 6, 3: 0, 5: 1, 10: 2}
-#: The panels share one scale, in points; what losses give up far below it is cut off.
-_GAIN_LIMITS = (-6.0, 3.0)
-#: The methods whose accuracy is shown against C.
-_ALONG_C = (
-    *("svm-multi", "lr-multi", "smooth-topk-svm:1"),
-    *("topk-svm:5", "smooth-topk-svm:5", "topk-ent:5", "trunc-ent:5"),
-)
 
 
 @dataclass(frozen=True)
 class Outcome:
     """What was computed for a data set."""
 
-    dataset: str
+    dataset: Dataset
     parts: Parts
     results: Mapping[str, PathResult]
     descents: Sequence[DescentResult] = ()
@@ -70,9 +54,9 @@ class Table3Result:
 
     @classmethod
     def of(cls, outcome: Outcome) -> Table3Result:
-        results, ks = outcome.results, paper.ks(outcome.dataset)
+        results, ks = outcome.results, outcome.dataset.ks
         return cls(
-            outcome.dataset,
+            outcome.dataset.key,
             outcome.parts.X_test.shape[0],
             {m: {k: r.accuracy(k) for k in ks} for m, r in results.items()},
             {m: r.n_left_out for m, r in results.items()},
@@ -88,13 +72,13 @@ def section(outcome: Outcome, tol: float, *, explain: bool = True) -> Section:
     tables = [accuracy]
     if outcome.on_paper_grid:
         tables.append(_paper_grid_table(dataset, outcome.on_paper_grid))
-    tables += [*paired_tables(dataset, results), _training_table(results, paper.ks(dataset))]
+    tables += [*paired_tables(dataset, results), _training_table(results, dataset.ks)]
     # Without a validation part only the models chosen for the table's ks are tested.
     every_k = tuple(range(1, min(MAX_K, parts.n_classes) + 1))
-    ks = every_k if parts.X_val is not None else paper.ks(dataset)
+    ks = every_k if parts.X_val is not None else dataset.ks
     return Section(
-        name=dataset,
-        title=f"{paper.DATASET_NAMES[dataset]}: top-k accuracy of every loss",
+        name=dataset.key,
+        title=f"{dataset.title}: top-k accuracy of every loss",
         paragraphs=[_introduction(dataset, parts)],
         headlines=_headlines(accuracy.rows, results),
         tables=tables,
@@ -109,36 +93,37 @@ def section(outcome: Outcome, tol: float, *, explain: bool = True) -> Section:
     )
 
 
-def _introduction(dataset: str, parts: Parts) -> str:
+def _introduction(dataset: Dataset, parts: Parts) -> str:
     n_val = "" if parts.X_val is None else f", {parts.X_val.shape[0]} validation"
     return (
-        f"{paper.DATASET_NAMES[dataset]} has {parts.n_classes} classes and "
+        f"{dataset.title} has {parts.n_classes} classes and "
         f"{parts.X_train.shape[1]} features; {parts.X_train.shape[0]} training{n_val} and "
         f"{parts.X_test.shape[0]} test examples. Every model is linear. A loss made for the top k "
         "gives up accuracy at smaller k to gain it at k: read each row from the column of its own "
-        "k."
+        f"k.{dataset.about and f' {dataset.about}'}"
     )
 
 
 def _headlines(
     rows: Sequence[Sequence[Cell]], results: Mapping[str, PathResult]
 ) -> list[tuple[str, str]]:
-    apart = sorted(abs(d) for d in differences(rows))
-    if not apart:
-        return []
-    within = sum(round(each, 1) <= TOLERANCE for each in apart)
     seconds = sum(result.cpu_seconds for result in results.values())
     n_models = sum(len(result.models) for result in results.values())
+    time = (duration(seconds), f"of processor time for training {n_models} models")
+    apart = sorted(abs(d) for d in differences(rows))
+    if not apart:
+        return [time]
+    within = sum(round(each, 1) <= TOLERANCE for each in apart)
     return [
         (f"{within} of {len(apart)}", f"numbers within {TOLERANCE} points of the paper’s"),
         (f"{apart[len(apart) // 2]:.2f}", "points of difference in the median"),
-        (duration(seconds), f"of processor time for training {n_models} models"),
+        time,
     ]
 
 
-def accuracy_table(dataset: str, results: Mapping[str, PathResult]) -> Table:
-    """Our numbers beside the paper's, with standard errors and what equals the best."""
-    ks = paper.ks(dataset)
+def accuracy_table(dataset: Dataset, results: Mapping[str, PathResult]) -> Table:
+    """Our numbers, beside the paper's if any, with standard errors and what equals the best."""
+    ks = dataset.ks
     ours = {method: [result.accuracy(k) for k in ks] for method, result in results.items()}
     errors = {
         method: [
@@ -161,12 +146,12 @@ def accuracy_table(dataset: str, results: Mapping[str, PathResult]) -> Table:
     n_models = sum(len(result.models) for result in results.values())
     return Table(
         "accuracy",
-        f"Top-k accuracy (%) on {paper.DATASET_NAMES[dataset]}",
+        f"Top-k accuracy (%) on {dataset.title}",
         accuracy_columns(dataset),
         accuracy_rows(dataset, ours, errors, notes=notes),
-        caption="Table 3 of the paper, recomputed: each column by the model that the "
-        "validation examples prefer for that k. Every model here met its tolerance; "
-        f"{left_out} of {n_models} trained models did not and were left out.",
+        caption=f"Table 3 of the paper, {'recomputed' if dataset.in_paper else 'on other data'}: "
+        "each column by the model that the validation examples prefer for that k. Every model here "
+        f"met its tolerance; {left_out} of {n_models} trained models did not and were left out.",
         notes=[
             "° Not distinguishable from the best of its column on these test examples: McNemar’s "
             f"exact test, p > {SIGNIFICANT}, each pair by itself."
@@ -186,9 +171,9 @@ def _best_methods(results: Mapping[str, PathResult], ks: Sequence[int]) -> dict[
     return best
 
 
-def paired_tables(dataset: str, results: Mapping[str, PathResult]) -> list[Table]:
+def paired_tables(dataset: Dataset, results: Mapping[str, PathResult]) -> list[Table]:
     """Every method against softmax, and against the best of each column."""
-    ks = paper.ks(dataset)
+    ks = dataset.ks
     softmax = {k: SOFTMAX for k in ks if SOFTMAX in results and k in results[SOFTMAX].chosen}
     references = {
         "against-softmax": (softmax, "Points above softmax"),
@@ -223,7 +208,7 @@ def _compared(
     return Value(found.difference, spread=found.error, p_value=found.p_value, digits=2, signed=True)
 
 
-def _paper_grid_table(dataset: str, on_paper_grid: Mapping[str, PathResult]) -> Table:
+def _paper_grid_table(dataset: Dataset, on_paper_grid: Mapping[str, PathResult]) -> Table:
     table = accuracy_table(dataset, on_paper_grid)
     # A few rows have no best among them.
     rows = [
@@ -287,7 +272,7 @@ def _remarks(outcome: Outcome) -> list[Remark]:
         outcome.descents,
         outcome.parts,
     )
-    if "svm-ova" in outcome.results:
+    if outcome.dataset.in_paper and "svm-ova" in outcome.results:
         remarks.append(
             Remark(
                 "One-vs-all rows",
@@ -323,120 +308,3 @@ def _protocol(parts: Parts, tol: float, results: Mapping[str, PathResult]) -> li
         "Truncated losses start at the softmax solution for the same C and descend by L-BFGS to a "
         "stationary point.",
     ]
-
-
-def gains_by_k(ks: Sequence[int], results: Mapping[str, PathResult]) -> list[Figure]:
-    """What each loss gains over softmax, in points, against k; one panel for each family."""
-    if SOFTMAX not in results:
-        return []
-    base = _curve(results[SOFTMAX], ks)
-    panels = []
-    for title, families in _PANELS:
-        series = []
-        for method, result in results.items():
-            family, own_k = paper.split_method(method)
-            if family not in families or method == SOFTMAX:
-                continue
-            gain = [a - b for a, b in zip(_curve(result, ks), base, strict=True)]
-            name = "multiclass SVM" if family == "svm-multi" else f"k = {own_k}"
-            series.append(Series(name, ks, gain, color=_COLORS.get(own_k, 3), markers=True))
-        if series:
-            panels.append(
-                Chart(
-                    "k",
-                    "Points above softmax",
-                    series,
-                    title=title,
-                    y_limits=_GAIN_LIMITS,
-                    levels=[(0.0, "")],
-                    x_whole=True,
-                )
-            )
-    caption = (
-        "Top-k test accuracy above that of softmax (the dashed line), at each k by the models that "
-        "validation prefers for that k. A loss made for the top k aims at its own k, and may cost "
-        "accuracy at smaller ones."
-    )
-    return [Figure("gains", "What each loss gains over softmax", caption, panels)] if panels else []
-
-
-def along_c(dataset: str, results: Mapping[str, PathResult]) -> list[Figure]:
-    """Validation accuracy against C for the losses of one label and of the top five."""
-    shown = [method for method in _ALONG_C if method in results]
-    panels = []
-    for k in (1, 5):
-        if k not in paper.ks(dataset) or not shown:
-            continue
-        series = [
-            Series(
-                paper.display_name(method),
-                [model.C for model in results[method].models],
-                [model.val[k - 1] for model in results[method].models],
-                color=number,
-                # It covers the plain hinge's curve, which is to be seen between its dashes.
-                dash=int(method == "smooth-topk-svm:5"),
-                markers=True,
-            )
-            for number, method in enumerate(shown)
-        ]
-        peaks = [max(s.y) for s in series]
-        top = max(peaks)
-        panels.append(
-            Chart(
-                "C",
-                "Accuracy (%)",
-                series,
-                title=f"Top-{k} on the validation examples",
-                x_scale="log",
-                # What happens at small C may be cut off; no curve may be missing as a whole.
-                y_limits=(min(top - 25.0, min(peaks) - 3.0), top + 2.0),
-            )
-        )
-    caption = (
-        "Accuracy on the validation examples against C. Every point is a trained model; those "
-        "that did not meet their tolerance are shown, but were not eligible."
-    )
-    title = "How much regularisation each loss wants"
-    return [Figure("regularisation", title, caption, panels)] if panels else []
-
-
-def along_descent(dataset: str, descents: Sequence[DescentResult]) -> list[Figure]:
-    """How far from the paper's numbers gradient descent is after so many steps."""
-    panels = [
-        Chart(
-            "Steps of gradient descent from softmax",
-            "Points above the paper’s",
-            [
-                Series(
-                    f"top-{k}",
-                    descent.steps,
-                    [a - paper.accuracy(dataset, descent.method, k) for a in descent.accuracies(k)],
-                    color=_COLORS.get(k, 3),
-                    markers=True,
-                )
-                for k in paper.ks(dataset)
-            ],
-            title=paper.display_name(descent.method),
-            x_scale="symlog",
-            levels=[(0.0, "")],
-        )
-        for descent in descents
-    ]
-    caption = (
-        "The truncated losses on their way from the softmax solution (0 steps) downhill, by "
-        "gradient descent with line search as in the paper, C chosen anew at every step count. "
-        "Accuracy at small k falls as long as one descends. The paper’s four numbers are passed "
-        "at about the same time, so that is where its descent seems to have ended. Our table’s "
-        "models are at the end of the descent."
-    )
-    title = "Where the paper’s descent of the truncated losses ended"
-    return [Figure("descent", title, caption, panels)] if panels else []
-
-
-def _curve(result: PathResult, ks: Sequence[int]) -> list[float]:
-    """Test accuracy at each k by the model that validation prefers for it."""
-    models = [model for model in result.models if model.converged]
-    if not models or not all(model.test for model in models):
-        return [result.accuracy(k) for k in ks]
-    best = [max(models, key=lambda model: model.val[k - 1]) for k in ks]
-    return [model.test[k - 1] for k, model in zip(ks, best, strict=True)]

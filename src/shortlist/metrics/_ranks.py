@@ -64,3 +64,19 @@ def ranks_of_columns(
     greater[absent] = n_classes
     equal[absent] = 1
     return greater + 1, greater + equal
+
+
+def top_columns(scores: NDArray, k: int) -> NDArray:
+    """Column numbers of the k largest scores of each row, best first, ties to the left."""
+    m = scores.shape[1]
+    if k >= m:
+        return np.argsort(-scores, axis=1, kind="stable")[:, :k]
+    # A partition settles which columns; ties at the cut are then given to the left ones.
+    cut = np.partition(scores, m - k, axis=1)[:, m - k, None]
+    above = scores > cut
+    room = k - above.sum(axis=1, keepdims=True)
+    at_cut = scores == cut
+    chosen = above | (at_cut & (np.cumsum(at_cut, axis=1) <= room))
+    columns = np.nonzero(chosen)[1].reshape(-1, k)
+    order = np.argsort(-np.take_along_axis(scores, columns, axis=1), axis=1, kind="stable")
+    return np.take_along_axis(columns, order, axis=1)
