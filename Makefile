@@ -4,8 +4,10 @@ VENV   ?= .venv
 BIN     = $(VENV)/bin
 # Two test processes suit a small machine; set WORKERS=0 to run in one.
 WORKERS ?= 2
+# Exact versions for development: make test LOCK=requirements/dev.lock
+LOCK ?=
 
-.PHONY: demo test lint bench docs clean
+.PHONY: demo test lint bench docs lock test-lowest audit sbom clean
 .DEFAULT_GOAL := demo
 
 $(BIN)/python:
@@ -18,7 +20,7 @@ $(VENV)/.runtime: pyproject.toml | $(BIN)/python
 	touch $@
 
 $(VENV)/.dev: pyproject.toml | $(BIN)/python
-	$(BIN)/python -m pip install --quiet --editable ".[plot]" --group dev
+	$(BIN)/python -m pip install --quiet --editable ".[plot]" --group dev $(if $(LOCK),--constraint $(LOCK))
 	touch $@
 
 demo: $(VENV)/.runtime
@@ -37,6 +39,33 @@ bench: $(VENV)/.dev
 
 docs: $(VENV)/.dev
 	$(BIN)/python docs/build.py
+
+# Of what is installed now: run it after a change of pyproject.toml, with all extras installed.
+lock: $(VENV)/.dev
+	$(BIN)/python -m pip install --quiet --editable ".[all]"
+	$(BIN)/python requirements/supply_chain.py lock > requirements/dev.lock.new
+	mv requirements/dev.lock.new requirements/dev.lock
+
+# The tests of files, estimators and the command, with the lowest versions that are allowed.
+LOWEST_TESTS = tests/test_persistence.py tests/datasets tests/estimators/test_linear.py \
+	tests/estimators/test_checkpoints.py tests/test_metrics.py tests/cli/test_train.py \
+	tests/cli/test_predict.py tests/test_plots.py
+test-lowest: $(VENV)/.dev
+	$(BIN)/python requirements/supply_chain.py lowest > $(VENV)/lowest.txt
+	$(PYTHON) -m venv $(VENV)/lowest
+	$(VENV)/lowest/bin/pip install --quiet --editable ".[plot,data]" pytest pytest-xdist hypothesis \
+		mpmath polars --constraint $(VENV)/lowest.txt
+	$(VENV)/lowest/bin/python -m pytest -n $(WORKERS) $(LOWEST_TESTS)
+
+# Asks a public database for known weaknesses of the locked versions: it needs a connection.
+audit: $(BIN)/python
+	$(BIN)/python -m pip install --quiet pip-audit
+	$(BIN)/pip-audit --no-deps --disable-pip --requirement requirements/dev.lock
+
+# A software bill of materials, beside the wheel.
+sbom: $(VENV)/.dev
+	mkdir -p dist
+	$(BIN)/python requirements/supply_chain.py sbom > dist/shortlist.cdx.json
 
 clean:
 	rm -rf $(VENV) results build dist .pytest_cache .mypy_cache .ruff_cache

@@ -32,9 +32,9 @@ from rich.console import Console
 from rich.table import Table
 
 from shortlist import losses
+from shortlist.cli.contest import Search
 
 CERTIFIED = "shortlist, certified"
-RESOLUTION = 0.05
 # BLAS's threads stay awake, and in the way of the next solver, for some hundredths of a second.
 BLAS_GOES_TO_SLEEP = 0.2
 
@@ -88,48 +88,16 @@ class Objective:
         return (self(coef) - self.bound) / self.bound
 
 
-class Search:
-    """The weakest setting of a solver that reaches a target; every run is made once."""
+def search_for(solver: Solver, objective: Objective, patience: float) -> Search:
+    """The search for the weakest setting of a solver by the suboptimality that it reaches."""
 
-    def __init__(self, solver: Solver, objective: Objective, patience: float) -> None:
-        self.solver = solver
-        self.objective = objective
-        self.patience = patience
-        self.tried: dict[int, tuple[float, float]] = {}
+    def run(place: int) -> tuple[float, float]:
+        began = time.perf_counter()
+        coef = quietly(solver.train, solver.ladder[place])
+        seconds = time.perf_counter() - began
+        return objective.suboptimality(coef), seconds
 
-    def run(self, place: int) -> tuple[float, float]:
-        """Suboptimality and seconds of the setting at this place on the ladder."""
-        if place not in self.tried:
-            began = time.perf_counter()
-            coef = quietly(self.solver.train, self.solver.ladder[place])
-            seconds = time.perf_counter() - began
-            self.tried[place] = self.objective.suboptimality(coef), seconds
-        return self.tried[place]
-
-    def weakest(self, target: float) -> int | None:
-        """Its place on the ladder; None if a run longer than the patience has missed the target.
-
-        A ladder's settings reach a target from some place on, so far as solvers are monotone.
-        """
-        last = len(self.solver.ladder) - 1
-        enough = 0
-        while self.run(enough)[0] > target:
-            if self.run(enough)[1] > self.patience or enough == last:
-                return None
-            enough = min(2 * enough + 1, last)
-        too_little = max((p for p, (sub, _) in self.tried.items() if sub > target), default=-1)
-        too_little = min(too_little, enough - 1)
-        while enough - too_little > max(1, RESOLUTION * enough):
-            middle = (enough + too_little) // 2
-            if self.run(middle)[0] <= target:
-                enough = middle
-            else:
-                too_little = middle
-        return enough
-
-    def best_effort(self) -> tuple[float, float]:
-        """Suboptimality and seconds of the longest run."""
-        return self.tried[max(self.tried)]
+    return Search(run, len(solver.ladder), patience)
 
 
 @dataclass(frozen=True)
@@ -159,10 +127,11 @@ def contest(
     kept = [target for target in targets if objective.relative_gap <= 0.1 * target]
     for target in sorted(set(targets) - set(kept)):
         say(f"  left out the target {target:g}: the reference has gap {objective.relative_gap:.1g}")
-    searches = {s.name: Search(s, objective, patience) for s in solvers_for(loss, data, C)}
+    solvers = {solver.name: solver for solver in solvers_for(loss, data, C)}
     timed: list[Timed] = []
     missed: list[Row] = []
-    for name, search in searches.items():
+    for name, solver in solvers.items():
+        search = search_for(solver, objective, patience)
         for target in sorted(kept, reverse=True):
             say(f"  {name}: searching the setting for {target:g}")
             place = search.weakest(target)
@@ -171,11 +140,11 @@ def contest(
                 shown = f"gave up after {seconds:.0f} s"
                 missed.append(Row(data.name, loss, C, target, name, shown, reached, (), None))
                 continue
-            value = search.solver.ladder[place]
-            shown = f"{search.solver.setting} {_short(value)}"
-            train = search.solver.train
+            value = solver.ladder[place]
+            shown = f"{solver.setting} {_short(value)}"
+            train = solver.train
             timed.append(Timed(name, target, shown, lambda t=train, v=value: quietly(t, v)))
-    own = searches[OWN].solver.train
+    own = solvers[OWN].train
     for target in kept:
         timed.append(
             Timed(CERTIFIED, target, f"tol {target:.2g}", lambda v=target: quietly(own, v))

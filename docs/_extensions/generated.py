@@ -3,22 +3,30 @@
 {losses-table}        the table of losses
 {command-reference}   every command with its options
 {experiments-table}   what ``shortlist reproduce`` knows
+{results-table}       a table that ``shortlist reproduce`` wrote, from the folder results
 """
 
+import csv
 import inspect
 from collections.abc import Callable
+from pathlib import Path
 from typing import ClassVar
 
 from docutils import nodes
 from docutils.statemachine import StringList
 from sphinx.util.docutils import SphinxDirective
 
+RESULTS = Path(__file__).parents[1] / "results"
+
 
 class _Computed(SphinxDirective):
     """Markdown from a function, read as if it stood in the page."""
 
     compute: Callable[..., str]
-    option_spec: ClassVar = {"columns": lambda text: [name.strip() for name in text.split(",")]}
+    option_spec: ClassVar = {
+        "columns": lambda text: [name.strip() for name in text.split(",")],
+        "file": str.strip,
+    }
 
     def run(self):
         container = nodes.Element()
@@ -39,10 +47,31 @@ def experiments_table() -> str:
 
     lines = ["| name | of the paper | what | data |", "|---|---|---|---|"]
     for each in EXPERIMENTS.values():
-        data = (
-            "yours" if each.needs_data else "yours, if you like" if each.takes_data else "built in"
-        )
+        data = "built in" if each.extra is None else f"made (extra `{each.extra}`)"
+        if each.takes_data:
+            data = "yours" if each.needs_data else "yours, if you like"
         lines.append(f"| `{each.name}` | {each.shows} | {each.summary} | {data} |")
+    return "\n".join(lines)
+
+
+def results_table(file: str) -> str:
+    """Our accuracies, and behind a stroke the paper's where there are any; the best in bold."""
+    with open(RESULTS / file, newline="", encoding="utf-8") as text:
+        rows = list(csv.DictReader(text))
+    columns = [name for name in rows[0] if name.startswith("Top-") and " " not in name]
+    best = {name: max(float(row[name] or 0) for row in rows) for name in columns}
+
+    def cell(row: dict[str, str], name: str) -> str:
+        if not row[name]:
+            return "–"
+        ours = f"{float(row[name]):.1f}"
+        shown = f"**{ours}**" if ours == f"{best[name]:.1f}" else ours
+        theirs = row.get(f"{name} paper")
+        return f"{shown} / {float(theirs):.1f}" if theirs else shown
+
+    lines = [f"| method | {' | '.join(columns)} |", "|---" * (1 + len(columns)) + "|"]
+    for row in rows:
+        lines.append(f"| {row['Method']} | {' | '.join(cell(row, name) for name in columns)} |")
     return "\n".join(lines)
 
 
@@ -101,6 +130,7 @@ def setup(app):
     for name, function in [
         ("losses-table", losses_table),
         ("experiments-table", experiments_table),
+        ("results-table", results_table),
         ("command-reference", command_reference),
     ]:
         app.add_directive(name, type(name, (_Computed,), {"compute": staticmethod(function)}))

@@ -65,18 +65,27 @@ def _machine_free() -> int | None:
         return None
 
 
-def _address_space_free() -> int | None:
-    """What the limit on the address space leaves, if there is one."""
+def address_space_limit() -> int | None:
+    """The limit on this process's address space (``ulimit -v``), if there is one."""
     try:
         import resource
 
         limit = resource.getrlimit(resource.RLIMIT_AS)[0]
-        if limit == resource.RLIM_INFINITY:
-            return None
+    except (ImportError, OSError, ValueError, AttributeError):
+        return None
+    return None if limit == resource.RLIM_INFINITY else int(limit)
+
+
+def _address_space_free() -> int | None:
+    """What the limit on the address space leaves, if there is one."""
+    limit = address_space_limit()
+    if limit is None:
+        return None
+    try:
         with open("/proc/self/statm", encoding="ascii") as file:
             pages = int(file.read().split()[0])
-        return int(limit) - pages * os.sysconf("SC_PAGE_SIZE")
-    except (ImportError, OSError, ValueError, AttributeError):
+        return limit - pages * os.sysconf("SC_PAGE_SIZE")
+    except (OSError, ValueError, AttributeError):
         return None
 
 

@@ -69,6 +69,8 @@ def _check_common_parameters(params: Any) -> None:
     require(isinstance(params, dict), "the parameters are not a dictionary")
     for name in ("fit_intercept", "warm_start"):
         value = params.get(name, False)
+        if name == "fit_intercept" and value == "free":
+            continue
         require(isinstance(value, int) and value in (0, 1), f"{name} is neither True nor False")
     verbose = params.get("verbose", 0)
     require(isinstance(verbose, int) and verbose >= 0, f"verbose is {verbose!r}")

@@ -4,8 +4,8 @@ import time
 
 from numba.core import event
 
-from shortlist.cli.compiling import told_of_compilation
 from shortlist.cli.options import OutputOptions
+from shortlist.cli.output import told_of_compilation
 
 
 def compile_twice():

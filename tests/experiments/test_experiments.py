@@ -206,7 +206,7 @@ def test_features_of_a_folder_beside_the_papers_numbers(tmp_path, names):
 
 def test_features_can_be_scaled(tmp_path):
     data = folder_of_features(tmp_path / "in", ("{}.npy", "{}.labels.npy"))
-    parts = read_parts("features", data, None, seed=0, hint="", scale="l2")
+    parts = read_parts(data, seed=0, scale="l2")
     for X in (parts.X_train, parts.X_val, parts.X_test):
         assert np.linalg.norm(X, axis=1) == pytest.approx(1, rel=1e-5)
 
@@ -221,8 +221,10 @@ def test_features_need_labels_and_a_test_part(tmp_path):
         run("features", tmp_path / "out", data=folder)
     with pytest.raises(MissingData, match="features needs its data: give a folder"):
         run("features", tmp_path / "out")
-    with pytest.raises(ValueError, match="nothing to download"):
-        run("features", tmp_path / "out", data=folder, download=True)
+    with pytest.raises(MissingData, match="flowers needs its data: give a folder"):
+        run("features", tmp_path / "out", dataset="flowers", download=True)
+    with pytest.raises(ValueError, match="scale goes with data from files"):
+        run("letter", tmp_path / "out", scale="l2")
 
 
 def test_rows_and_columns_go_with_the_number_of_classes():

@@ -2,10 +2,12 @@
 
 import inspect
 from collections.abc import Callable
-from typing import Annotated
+from functools import wraps
+from typing import Annotated, Any
 
 import typer
 
+from shortlist.cli.address_space import fit_into_address_space
 from shortlist.cli.bench import bench
 from shortlist.cli.cv import cv
 from shortlist.cli.evaluate import evaluate
@@ -39,7 +41,20 @@ app = typer.Typer(
 def _add(panel: str, *commands: Callable[..., None]) -> None:
     for command in commands:
         text = flowing(inspect.getdoc(command) or "")
-        app.command(help=text, rich_help_panel=panel, cls=HelpfulCommand)(unfold(command))
+        app.command(help=text, rich_help_panel=panel, cls=HelpfulCommand)(
+            unfold(_with_room_for_libraries(command))
+        )
+
+
+def _with_room_for_libraries(command: Callable[..., None]) -> Callable[..., None]:
+    """The command, told first if the libraries that it will load do not fit."""
+
+    @wraps(command)
+    def prepared(**values: Any) -> None:
+        fit_into_address_space()
+        command(**values)
+
+    return prepared
 
 
 _add(MODELS, train, cv, predict, evaluate, info, export, features)

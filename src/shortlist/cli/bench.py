@@ -10,6 +10,7 @@ from typing import Annotated, Any
 
 from typer import Argument, Option
 
+from shortlist.cli.contest import Search
 from shortlist.cli.options import MODEL, CostOption, OutputOptions
 from shortlist.cli.reading import ReadingOptions
 
@@ -101,8 +102,7 @@ def _contest(
     name: str, examples: Any, cost: float, tol: float, repeat: int, output: OutputOptions
 ) -> list[Entry]:
     from shortlist import TopKClassifier
-    from shortlist.cli.compiling import told_of_compilation
-    from shortlist.cli.output import say
+    from shortlist.cli.output import say, told_of_compilation
 
     X, y = examples
     objective = _objective(name, X, y, cost)
@@ -131,29 +131,20 @@ def _rival(
 ) -> Entry:
     """Search the least effort that reaches the goal, then time it."""
 
-    def run(effort: int) -> tuple[float, float]:
+    def run(place: int) -> tuple[float, float]:
         """Objective and seconds."""
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            model = make(effort)
+            model = make(place + 1)
             seconds = _fastest(lambda: model.fit(X, y), 1)
         return objective(model), seconds
 
-    enough = 1
-    value, seconds = run(enough)
-    while value > goal:
-        if seconds > max(_PATIENCE, _FACTOR * own_seconds) or enough >= _MOST_EFFORT:
-            return Entry(title, False, seconds, seconds / own_seconds, value)
-        enough *= 2
-        value, seconds = run(enough)
-    too_little = enough // 2
-    while enough - too_little > 1:
-        middle = (enough + too_little) // 2
-        if run(middle)[0] <= goal:
-            enough = middle
-        else:
-            too_little = middle
-    runs = [run(enough) for _ in range(repeat)]
+    search = Search(run, _MOST_EFFORT, max(_PATIENCE, _FACTOR * own_seconds))
+    place = search.weakest(goal)
+    if place is None:
+        value, seconds = search.best_effort()
+        return Entry(title, False, seconds, seconds / own_seconds, value)
+    runs = [run(place) for _ in range(repeat)]
     seconds = min(seconds for _, seconds in runs)
     return Entry(title, True, seconds, seconds / own_seconds, runs[0][0])
 

@@ -132,6 +132,7 @@ def cv(
         saved_line,
         say,
         say_data,
+        told_of_compilation,
     )
 
     if model is not None:
@@ -167,7 +168,6 @@ def cv(
         held_out = {"X_val": measured.X, "y_val": measured.y}
 
     from shortlist import TopKClassifierCV
-    from shortlist.cli.compiling import told_of_compilation
     from shortlist.estimators.cv_options import families_of
 
     labels = labels_in(examples)
@@ -283,7 +283,13 @@ def cross_validate_one(
 ) -> None:
     """LIBLINEAR's ``-v``: print the accuracy that one C has on held-out folds."""
     from shortlist.cli.data import labels_in, read_data, refuse_label_sets
-    from shortlist.cli.output import percent, print_json, print_line, say_data
+    from shortlist.cli.output import (
+        percent,
+        print_json,
+        print_line,
+        say_data,
+        told_of_compilation,
+    )
 
     parameters = estimator_parameters(loss, shape, solver, output)
     if folds < 2:
@@ -292,7 +298,6 @@ def cross_validate_one(
     refuse_label_sets(examples, "-v")
     weights = class_weights(shape.class_weight, labels_in(examples))
 
-    from shortlist.cli.compiling import told_of_compilation
     from shortlist.cli.models import check_trainable, make_classifier
 
     model = make_classifier(kernel, C=cost, class_weight=weights, **parameters)

@@ -9,7 +9,7 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +18,7 @@ from shortlist._text import escape_controls
 from shortlist.cli.options import OutputOptions
 
 if TYPE_CHECKING:
+    from shortlist._compiling import CompileTimer
     from shortlist.datasets.containers import LabeledData
 
 
@@ -37,6 +38,13 @@ def say_data(output: OutputOptions, data: LabeledData) -> None:
 
     lines = [how_read(data).describe(), describe_data(data), scale_hint(data)]
     say(output, "\n".join(escape_controls(line) for line in lines if line is not None))
+
+
+def told_of_compilation(output: OutputOptions) -> AbstractContextManager[CompileTimer]:
+    """Say so when numba starts to compile; the timer's seconds grow as it does."""
+    from shortlist._compiling import compilation_told
+
+    return compilation_told(lambda text: say(output, text))
 
 
 def print_json(command: str, value: dict[str, Any]) -> None:

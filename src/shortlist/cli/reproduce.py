@@ -185,7 +185,8 @@ def _list_experiments(output: OutputOptions) -> None:
         return
     rows = []
     for experiment in EXPERIMENTS.values():
-        need = " Needs --data." if experiment.needs_data else ""
+        # features has no data set of its own: its summary says how to give one.
+        need = " Needs --data." if experiment.needs_data and experiment.dataset else ""
         rows.append([experiment.name, experiment.shows, experiment.summary + need])
     print_table("", ["name", "in the paper", "what"], rows, text_columns=(0, 1, 2))
     print_line("shortlist reproduce NAME computes one, shortlist reproduce all every one.")

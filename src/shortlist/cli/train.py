@@ -141,13 +141,12 @@ def _fit(
 ) -> tuple[Any, dict[str, Any], dict[str, Any]]:
     """The fitted classifier, what there is to tell of it, and how its data was read."""
     from shortlist.cli.data import how_read, labels_in, read_data
-    from shortlist.cli.output import say_data
+    from shortlist.cli.output import say_data, told_of_compilation
 
     parameters = estimator_parameters(loss, shape, solver, output)
     examples = read_data(name, reading, "train", on_disk=memory_limit is not None)
     X, y = examples
 
-    from shortlist.cli.compiling import told_of_compilation
     from shortlist.cli.models import (
         check_trainable,
         make_classifier,

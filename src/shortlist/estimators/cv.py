@@ -330,6 +330,14 @@ class TopKClassifierCV(ShortlistClassifier):
         check_is_fitted(self)
         return self.model_for(self.k)._scores(X)
 
+    def decision_function(self, X: ArrayLike) -> NDArray:
+        """The ``decision_function`` of the model chosen for ``k``."""
+        check_is_fitted(self)
+        return self.model_for(self.k).decision_function(X)
+
+    def _class_weights(self) -> tuple[NDArray, NDArray]:
+        return self.model_for(self.k)._class_weights()
+
     def predict_topk(self, X: ArrayLike, k: int | None = None, return_scores: bool = False) -> Any:
         """The k labels with the largest scores, best first, by the model chosen for that k.
 
@@ -358,8 +366,8 @@ class TopKClassifierCV(ShortlistClassifier):
     @available_if(_chosen_gives_probabilities)
     def predict_log_proba(self, X: ArrayLike) -> NDArray:
         """The logarithm of :meth:`predict_proba`."""
-        with np.errstate(divide="ignore"):
-            return np.log(self.predict_proba(X))
+        check_is_fitted(self)
+        return self.model_for(self.k).predict_log_proba(X)
 
     # --- saving ------------------------------------------------------------------------------
 

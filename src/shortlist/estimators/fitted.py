@@ -5,6 +5,7 @@ from functools import partial, wraps
 from typing import Any, TypeVar, cast
 
 import numpy as np
+from numpy.typing import NDArray
 
 from shortlist.estimators.callbacks import told_to_scikit_learn
 from shortlist.estimators.checkpoints import open_checkpoint
@@ -14,6 +15,7 @@ from shortlist.estimators.training import seed_of
 from shortlist.solvers.problem import Problem
 from shortlist.solvers.records.result import Result
 from shortlist.solvers.records.run import Callback
+from shortlist.solvers.storage import State
 from shortlist.solvers.strategy.train import Solution, train
 
 Fit = TypeVar("Fit", bound=Callable[..., Any])
@@ -43,18 +45,42 @@ def fit_model(
     callback: Callback | None,
     *,
     validation: tuple[Any, Any] = (None, None),
-) -> tuple[Problem, Solution]:
-    """Check the data, train ``model`` and make it a fitted one; what both classifiers' fit does."""
+) -> tuple[Problem, Any, Solution]:
+    """Check the data, train ``model`` and make it a fitted one; what both classifiers' fit does.
+
+    Returns the problem, the examples as ``model._problem`` made them, and the solution.
+    """
     problem, examples = model._problem(X, y, sample_weight)
     accuracy = model._accuracy_on(*validation)
     checkpoint = open_checkpoint(model, problem, X)
     resume = checkpoint.snapshot() if checkpoint is not None else None
-    state, weights = model._warm_start(problem) if resume is None else (None, None)
+    start = model._warm_start(problem) if resume is None else (None, None)
+    data = {"X": X, "y": y}
+    data["metadata"] = {} if sample_weight is None else {"sample_weight": sample_weight}
+    options = {"accuracy": accuracy, "keeper": checkpoint, "resume": resume}
+    solution = train_model(model, problem, examples, start, callback, data, **options)
+    return problem, examples, solution
+
+
+def train_model(
+    model: Any,
+    problem: Problem,
+    examples: Any,
+    start: tuple[State | None, NDArray | None],
+    callback: Callback | None,
+    data: dict[str, Any],
+    **options: Any,
+) -> Solution:
+    """Train from ``start``, a state and weights, and make ``model`` a fitted one.
+
+    ``data`` is what scikit-learn's callbacks are told of the user's data; ``options`` are further
+    ones of ``train``.
+    """
     title = f"{model.loss} k={model.k} C={model.C:g}"
     attributes = partial(model._attributes, examples=examples)
-    metadata = {} if sample_weight is None else {"sample_weight": sample_weight}
+    state, weights = start
     with (
-        told_to_scikit_learn(model, callback, attributes, X=X, y=y, metadata=metadata) as told,
+        told_to_scikit_learn(model, callback, attributes, **data) as told,
         with_progress(model.verbose, title, told) as shown,
     ):
         solution = train(
@@ -65,13 +91,11 @@ def fit_model(
             state=state,
             weights=weights,
             callback=shown,
-            accuracy=accuracy,
-            keeper=checkpoint,
-            resume=resume,
+            **options,
         )
         adopt(model, attributes(solution.weights), solution.result)
     warn_unless_converged(solution.result, model.C, model.tol)
-    return problem, solution
+    return solution
 
 
 def adopt(model: Any, attributes: dict[str, Any], result: Result) -> None:

@@ -36,6 +36,7 @@ from shortlist.estimators.training import (
     takes_several_labels,
     with_counted_margins,
 )
+from shortlist.estimators.two_classes import folded, unfolded
 from shortlist.solvers.memory import training_bytes
 from shortlist.solvers.problem import Problem
 from shortlist.solvers.records.run import Callback
@@ -196,6 +197,10 @@ class KernelTopKClassifier(PathMixin, CallbackSupportMixin, ShortlistClassifier)
         """Check what the user gave; returns the problem and the examples to choose support from."""
         check_parameters(self)
         self._check_kernel_parameters()
+        if self.fit_intercept == "free":
+            raise ValueError(
+                "fit_intercept='free' is for TopKClassifier; kernels take True or False"
+            )
         several = is_indicator(y)
         X, y = self._validated(X, y=y, ensure_min_samples=2, multi_output=several)
         loss = loss_of(self, several)
@@ -273,6 +278,9 @@ class KernelTopKClassifier(PathMixin, CallbackSupportMixin, ShortlistClassifier)
 
     def _attributes(self, coefficients: NDArray, examples: Any) -> dict[str, Any]:
         """What a model with these coefficients predicts from."""
+        if self._has_one_score:
+            separable = loss_of(self).separable
+            coefficients = unfolded(folded(coefficients.T, separable), separable).T
         support = np.flatnonzero(coefficients.any(axis=1))
         dual_coef = coefficients[support]
         if examples is None:

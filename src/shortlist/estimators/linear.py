@@ -2,7 +2,7 @@
 
 import warnings
 from collections.abc import Callable
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -24,16 +24,20 @@ from shortlist.estimators.normalization import normalized
 from shortlist.estimators.paths import PathMixin
 from shortlist.estimators.shortlists import ShortlistClassifier
 from shortlist.estimators.training import (
+    FREE_CONSTANT,
+    check_free_intercept,
     check_input,
     check_parameters,
     check_scale,
+    constant_feature,
     encode_targets,
     loss_of,
     make_costs,
     takes_several_labels,
     with_counted_margins,
 )
-from shortlist.losses import Loss
+from shortlist.estimators.two_classes import folded, unfolded
+from shortlist.estimators.updates import LastFit, Rows, UpdateMixin
 from shortlist.metrics import topk_accuracy
 from shortlist.metrics._indicators import as_indicator, hit_rate
 from shortlist.metrics._inputs import columns_of_labels
@@ -41,20 +45,11 @@ from shortlist.projections.rows import check_k
 from shortlist.solvers.duals import may_be_changed
 from shortlist.solvers.problem import Problem
 from shortlist.solvers.records.run import Callback
-from shortlist.solvers.storage import Costs, State
+from shortlist.solvers.storage import State
 from shortlist.solvers.strategy.path import state_from_duals
-from shortlist.solvers.strategy.train import Solution
 
 
-class _LastFit(NamedTuple):
-    """What a warm start goes on from."""
-
-    solution: Solution
-    loss: Loss
-    costs: Costs
-
-
-class TopKClassifier(PathMixin, CallbackSupportMixin, ShortlistClassifier):
+class TopKClassifier(UpdateMixin, PathMixin, CallbackSupportMixin, ShortlistClassifier):
     """Linear classifier trained for its shortlist of k labels, with a certificate.
 
     Minimises  1/2 |W|^2 + C sum_i w_i L(y_i, W'x_i)  to a relative duality gap of at most
@@ -85,13 +80,17 @@ class TopKClassifier(PathMixin, CallbackSupportMixin, ShortlistClassifier):
         :func:`shortlist.losses.mixture_weights` for several k at once. ``k`` then only sets the
         length of the shortlist.
     C : float, default=1.0
-        Weight of the loss against the regularisation, as in scikit-learn's linear models.
+        Weight of the loss against the regularisation, as in scikit-learn's linear models. With
+        two classes and a loss that is not one-vs-all, half of scikit-learn's C gives
+        scikit-learn's model: both classes have weights of their own, of half the size.
     tol : float, default=1e-3
         Relative duality gap to stop at.
     max_epochs : int, default=1000
         Upper bound on passes over the data.
-    fit_intercept : bool, default=True
-        Whether to add a constant feature. The intercept is regularised like every weight.
+    fit_intercept : bool or "free", default=True
+        Whether to add a constant feature, whose weights are regularised like all others. "free":
+        an intercept that is not regularised, as in scikit-learn's LogisticRegression; it is trained
+        by descents, and certified too.
     intercept_scaling : float, default=1.0
         Value of the constant feature; larger values regularise the intercept less.
     normalize : {"l2"} or None, default=None
@@ -123,8 +122,9 @@ class TopKClassifier(PathMixin, CallbackSupportMixin, ShortlistClassifier):
         The labels, sorted; the column numbers if y was an indicator.
     multilabel_ : bool
         Whether y was an indicator of several right labels.
-    coef_ : ndarray of shape (n_classes, n_features)
-    intercept_ : ndarray of shape (n_classes,)
+    coef_ : ndarray of shape (n_classes, n_features), or (1, n_features) of two classes
+    intercept_ : ndarray of shape (n_classes,), or (1,) of two classes
+        ``decision_function`` is ``X @ coef_.T + intercept_``.
     n_iter_ : int
         Epochs taken.
     result_ : Result
@@ -156,7 +156,7 @@ class TopKClassifier(PathMixin, CallbackSupportMixin, ShortlistClassifier):
         C: float = 1.0,
         tol: float = 1e-3,
         max_epochs: int = 1000,
-        fit_intercept: bool = True,
+        fit_intercept: bool | str = True,
         intercept_scaling: float = 1.0,
         normalize: str | None = None,
         class_weight: Any = None,
@@ -220,42 +220,48 @@ class TopKClassifier(PathMixin, CallbackSupportMixin, ShortlistClassifier):
         ``set_callbacks`` (scikit-learn 1.9 and later), are told of every epoch too. Ctrl-C keeps
         the model reached so far.
         """
-        problem, solution = fit_model(
+        problem, rows, solution = fit_model(
             self, X, y, sample_weight, callback, validation=(X_val, y_val)
         )
-        if self.warm_start:
-            self._last = _LastFit(solution, problem.loss, problem.costs)
+        self._keep(problem, rows, solution)
         return self
 
-    def _problem(self, X: Any, y: Any, sample_weight: Any) -> tuple[Problem, None]:
+    def _problem(self, X: Any, y: Any, sample_weight: Any) -> tuple[Problem, Rows]:
         """Check everything the user gave and set classes_; shared by fit and fit_path.
 
-        The second part of the answer, for kernels, is what predictions need of the examples.
+        Returns the problem and the examples as they were checked.
         """
         check_parameters(self)
         several = is_indicator(y)
-        rows = stays_elsewhere(X, self.memory_limit)
-        if rows is not None:
-            X, y = check_elsewhere(self, rows, y, several)
+        elsewhere = stays_elsewhere(X, self.memory_limit)
+        if elsewhere is not None:
+            X, y = check_elsewhere(self, elsewhere, y, several)
         else:
             X = X[:] if isinstance(X, RowsOnDisk) else X
             X, y = check_input(self, X, y=y, order="C", ensure_min_samples=2, multi_output=several)
             X = normalized(X, self.normalize)
+        rows = Rows(X, y, sample_weight)
+        return self._problem_of(rows, several), rows
+
+    def _problem_of(self, rows: Rows, several: bool) -> Problem:
+        X, y, sample_weight = rows
         loss = loss_of(self, several)
         classes, codes, weights = encode_targets(X, y, loss, sample_weight, self.class_weight)
         loss = with_counted_margins(self, loss, codes, len(classes), sample_weight)
+        free = FREE_CONSTANT if self.fit_intercept == "free" else 0.0
+        if free:
+            check_free_intercept(loss, classes, codes, weights)
         costs = make_costs(codes, weights, float(self.C))
-        bias = self.intercept_scaling if self.fit_intercept else 0.0
-        storage, told = open_examples(self, X, len(classes), loss, bias)
+        storage, told = open_examples(self, X, len(classes), loss, constant_feature(self))
         check_scale(storage, costs)
         self.classes_, self.multilabel_ = classes, several
         if told is not None:
             self.memory_plan_ = told
-        return Problem(storage, costs, len(classes), loss), None
+        return Problem(storage, costs, len(classes), loss, free_intercept=free)
 
     def _warm_start(self, problem: Problem) -> tuple[State | None, NDArray | None]:
         """Duals, or weights, of the last fit to go on from, where they fit this problem."""
-        last: _LastFit | None = getattr(self, "_last", None)
+        last: LastFit | None = getattr(self, "_last", None)
         if not self.warm_start or last is None:
             return None, None
         state = last.solution.state
@@ -270,6 +276,8 @@ class TopKClassifier(PathMixin, CallbackSupportMixin, ShortlistClassifier):
             return None, None
         weights = last.solution.weights
         same_features = weights.shape == problem.storage.zero_weights(problem.n_classes).shape
+        if not problem.keeps_duals:
+            return None, weights if same_features else None
         by_descent = problem.loss.convex and last.solution.result.by_descent
         grown = bool((problem.costs.cost >= last.costs.cost).all())
         if same_features and by_descent and grown:
@@ -282,7 +290,7 @@ class TopKClassifier(PathMixin, CallbackSupportMixin, ShortlistClassifier):
         if X_val is None:
             return None
         X_val = normalized(check_input(self, X_val, reset=False), self.normalize)
-        bias = self.intercept_scaling if self.fit_intercept else 0.0
+        bias = constant_feature(self)
         if self.multilabel_:
             y_val = as_indicator(y_val, X_val.shape[0], len(self.classes_))
         else:
@@ -304,20 +312,34 @@ class TopKClassifier(PathMixin, CallbackSupportMixin, ShortlistClassifier):
 
         return accuracy
 
-    def _attributes(self, weights: NDArray, examples: None = None) -> dict[str, Any]:
+    def _attributes(self, weights: NDArray, examples: Rows | None = None) -> dict[str, Any]:
         """What a model with these weights predicts from."""
-        bias = self.intercept_scaling if self.fit_intercept else 0.0
-        return {
-            # A copy in any shape: the transpose of a single row is a view, and training goes on.
-            "coef_": np.array(weights[:-1].T, order="C"),
-            "intercept_": weights[-1] * weights.dtype.type(bias),
-        }
+        bias = constant_feature(self)
+        # A copy in any shape: the transpose of a single row is a view, and training goes on.
+        coef = np.array(weights[:-1].T, order="C")
+        intercept = weights[-1] * weights.dtype.type(bias)
+        return self._from_class_weights(coef, intercept)
+
+    def _from_class_weights(self, coef: NDArray, intercept: NDArray) -> dict[str, NDArray]:
+        """``coef_`` and ``intercept_`` from a row for each class."""
+        if self._has_one_score:
+            separable = loss_of(self).separable
+            coef, intercept = folded(coef, separable), folded(intercept, separable)
+        return {"coef_": coef, "intercept_": intercept}
+
+    def _class_weights(self) -> tuple[NDArray, NDArray]:
+        """Coefficients (n_classes, n_features) and intercepts, a row for each class also of two."""
+        if not self._has_one_score:
+            return self.coef_, self.intercept_
+        separable = loss_of(self).separable
+        return unfolded(self.coef_, separable), unfolded(self.intercept_, separable)
 
     def _scores(self, X: ArrayLike) -> NDArray:
         check_is_fitted(self)
         X = normalized(check_input(self, X, reset=False), self.normalize)
         # For a CSR matrix too the product with an array is an array.
-        return np.asarray(X @ self.coef_.T) + self.intercept_
+        scores = np.asarray(X @ self.coef_.T) + self.intercept_
+        return unfolded(scores.T, loss_of(self).separable).T if self._has_one_score else scores
 
     def certified_topk(self, X: ArrayLike, k: int | None = None) -> NDArray:
         """For which rows the shortlist of k labels is provably that of the exact optimum.
@@ -326,7 +348,8 @@ class TopKClassifier(PathMixin, CallbackSupportMixin, ShortlistClassifier):
         The difference of two labels' scores then changes by at most 2 |x| sqrt(gap), |x| with the
         constant feature of the intercept. A row is certified if the k-th score exceeds the next
         by more. The order within the shortlist may differ. A loss without a certificate (the
-        truncated entropy) certifies no row.
+        truncated entropy) certifies no row, nor does an intercept that is not regularised, in
+        which the objective is not strongly convex.
         """
         scores = self._scores(X)
         m = scores.shape[1]
@@ -344,9 +367,9 @@ class TopKClassifier(PathMixin, CallbackSupportMixin, ShortlistClassifier):
         X is checked and normalised, and ``scores`` are its scores.
         """
         gap = self.result_.gap
-        if not np.isfinite(gap):
+        if not np.isfinite(gap) or self.fit_intercept == "free":
             return np.full(len(scores), np.inf)
-        bias = float(self.intercept_scaling) if self.fit_intercept else 0.0
+        bias = constant_feature(self)
         norms = np.sqrt(row_norms(X, squared=True).astype(np.float64) + bias**2)
         # Scores are rounded too: by a few units in the last place of the largest.
         rounding = 8 * np.finfo(scores.dtype).eps * np.abs(scores).max(axis=1)
@@ -354,11 +377,12 @@ class TopKClassifier(PathMixin, CallbackSupportMixin, ShortlistClassifier):
 
     def _to_state(self) -> tuple[dict[str, NDArray], dict[str, Any]]:
         check_is_fitted(self)
-        return {"coef": self.coef_, "intercept": self.intercept_}, common_meta(self)
+        coef, intercept = self._class_weights()
+        return {"coef": coef, "intercept": intercept}, common_meta(self)
 
     @classmethod
     def _from_state(cls, arrays: dict[str, NDArray], meta: dict[str, Any]) -> "TopKClassifier":
         model = cls(**meta["params"])
-        model.coef_, model.intercept_ = arrays["coef"], arrays["intercept"]
         restore_common(model, meta)
+        model.__dict__.update(model._from_class_weights(arrays["coef"], arrays["intercept"]))
         return model

@@ -5,6 +5,7 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.special import log_softmax, softmax
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
@@ -12,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from shortlist.estimators.convergence import is_called_from, level_outside
 from shortlist.estimators.multilabel import indicator_of
 from shortlist.estimators.training import loss_of
+from shortlist.estimators.two_classes import folded
 from shortlist.metrics._indicators import as_indicator, hit_rate
 from shortlist.metrics._ranks import top_columns
 from shortlist.projections.rows import check_k
@@ -51,17 +53,25 @@ class ShortlistClassifier(ClassifierMixin, BaseEstimator):
             self._k_was_set = True
         return self
 
+    @property
+    def _has_one_score(self) -> bool:
+        """Whether there are two classes, of which one score tells everything."""
+        return len(self.classes_) == 2 and not self.multilabel_
+
     def _scores(self, X: ArrayLike) -> NDArray:
         raise NotImplementedError
 
     def decision_function(self, X: ArrayLike) -> NDArray:
-        """Scores (n_samples, n_classes); of two classes, the second's less the first's.
+        """Scores (n_samples, n_classes); of two classes one, positive for the second.
 
-        A model trained on an indicator of several labels gives one column a label, also of two.
+        Of two classes it is the difference of their scores; for one-vs-all losses, whose two
+        models mirror each other, the second one's score. Where there are probabilities, its
+        sigmoid is the second class's. A model trained on an indicator of several labels gives one
+        column a label, also of two.
         """
         scores = self._scores(X)
-        if scores.shape[1] == 2 and not self.multilabel_:
-            return scores[:, 1] - scores[:, 0]
+        if self._has_one_score:
+            return folded(scores.T, loss_of(self).separable)[0]
         return scores
 
     def predict(self, X: ArrayLike) -> NDArray:
@@ -95,15 +105,17 @@ class ShortlistClassifier(ClassifierMixin, BaseEstimator):
 
         With several right labels: of a label drawn at random from the right ones.
         """
-        probabilities = loss_of(self).probabilities
-        assert probabilities is not None
-        return probabilities(self._scores(X))
+        return softmax(self._logits(X), axis=1)
 
     @available_if(_gives_probabilities)
     def predict_log_proba(self, X: ArrayLike) -> NDArray:
-        """The logarithm of :meth:`predict_proba`."""
-        with np.errstate(divide="ignore"):
-            return np.log(self.predict_proba(X))
+        """The logarithm of :meth:`predict_proba`, finite also where that rounds to zero."""
+        return log_softmax(self._logits(X), axis=1)
+
+    def _logits(self, X: ArrayLike) -> NDArray:
+        logits = loss_of(self).logits
+        assert logits is not None
+        return logits(self._scores(X))
 
     def score(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
         """Top-k accuracy at the estimator's own k: how often the shortlist holds the label.

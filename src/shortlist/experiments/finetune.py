@@ -278,7 +278,7 @@ def run(
     if data is None:
         parts, title = letter_parts(), "Letter"
     else:
-        parts = read_parts("finetune", data, None, seed=context.seed, hint="")
+        parts = read_parts(data, seed=context.seed)
         title = Path(data).stem
     recipe = Recipe(tuning_epochs=tuning_epochs)
     if context.quick:

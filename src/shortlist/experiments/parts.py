@@ -85,13 +85,7 @@ def stand_in_parts(name: str, *, seed: int) -> Parts:
 
 
 def read_parts(
-    name: str,
-    data: Path | None,
-    test_data: Path | None,
-    *,
-    seed: int,
-    hint: str,
-    scale: str | None = None,
+    data: Path, test_data: Path | None = None, *, seed: int, scale: str | None = None
 ) -> Parts:
     """Parts from files; ``scale`` is that of :func:`shortlist.datasets.read_splits`.
 
@@ -103,8 +97,6 @@ def read_parts(
     from shortlist.datasets import DataError, read_splits
     from shortlist.datasets.read import scaled_parts
 
-    if data is None:
-        raise MissingData(f"{name} needs its data: {hint}")
     parts = _folder_of_parts(data) if data.is_dir() else {}
     parts = parts or read_splits(data)
     if test_data is not None:

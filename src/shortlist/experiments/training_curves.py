@@ -180,8 +180,7 @@ def run(
     if data is None:
         sets["synthetic"] = synthetic_parts(context.seed)
     else:
-        hint = "give a file with training and test examples"
-        sets["given"] = read_parts("convergence", data, None, seed=context.seed, hint=hint)
+        sets["given"] = read_parts(data, seed=context.seed)
     if context.quick:
         sets = {name: parts.subsample(500, context.seed) for name, parts in sets.items()}
         tol, limit = max(tol, 1e-4), min(limit, 0.5)

@@ -57,7 +57,9 @@ class Loss:
     - ``sparse_duals``: most entries of the duals are exactly zero at a solution.
     - ``fewest_classes``: how many classes a restriction of the loss needs at least, the label (or
       all right labels) counted as one. Asked of sparse duals only.
-    - ``probabilities``: turns scores (n, m) into class probabilities; None: it has none.
+    - ``separable``: a sum over classes, each with its own score: every class trains for itself.
+    - ``logits``: turns scores (n, m) into numbers whose softmax are class probabilities; None: the
+      loss does not estimate any.
     - ``smoother``: makes, for gamma > 0, a smooth loss that tends to this one as gamma does to 0
       and whose duals are feasible for this one; None: there is none.
     - ``labels_alike``: exchanging two labels and their scores changes nothing.
@@ -79,7 +81,8 @@ class Loss:
     # What else makes a hinge; the specification compares them.
     margins: NDArray | None = field(default=None, compare=False)
     rank_weights: NDArray | None = field(default=None, compare=False)
-    probabilities: Callable[[NDArray], NDArray] | None = field(default=None, compare=False)
+    separable: bool = False
+    logits: Callable[[NDArray], NDArray] | None = field(default=None, compare=False)
     smoother: Callable[[float], "Loss"] | None = field(default=None, compare=False)
     with_margins: Callable[[ArrayLike], "Loss"] | None = field(default=None, compare=False)
     start_from: Callable[[], "Loss"] | None = field(default=None, compare=False)
@@ -87,7 +90,7 @@ class Loss:
     @property
     def has_probabilities(self) -> bool:
         """Whether scores can be turned into class probabilities."""
-        return self.probabilities is not None
+        return self.logits is not None
 
     @property
     def dual_loss(self) -> "Loss":

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import expit, softmax
+from scipy.special import log_expit
 
 from shortlist.losses.base import Loss
 from shortlist.losses.entropy import Softmax, TopKEntropy
@@ -130,7 +130,7 @@ def _entropy(given: Parameters) -> Loss:
         convex=True,
         smooth=True,
         multilabel=given.multilabel,
-        probabilities=_softmax if k == 1 else None,
+        logits=_same if k == 1 else None,
     )
 
 
@@ -161,6 +161,7 @@ def _ova_hinge(given: Parameters) -> Loss:
         convex=True,
         smooth=smooth,
         sparse_duals=True,
+        separable=True,
         smoother=None if smooth else partial(_smoothed_ova_hinge, given),
     )
 
@@ -175,19 +176,12 @@ def _plain_ova_hinge(given: Parameters) -> Loss:
 
 def _ova_logistic(given: Parameters) -> Loss:
     return Loss(
-        "ova_logistic", 1, None, 0.0, OVALogistic(), True, True, probabilities=_normalised_sigmoids
+        "ova_logistic", 1, None, 0.0, OVALogistic(), True, True, separable=True, logits=log_expit
     )
 
 
-def _softmax(scores: NDArray) -> NDArray:
-    return softmax(scores, axis=1)
-
-
-def _normalised_sigmoids(scores: NDArray) -> NDArray:
-    shares = expit(scores)
-    totals = shares.sum(axis=1, keepdims=True)
-    # All sigmoids at zero: every class is as unlikely as any other.
-    return np.where(totals > 0, shares / np.where(totals > 0, totals, 1), 1 / scores.shape[1])
+def _same(scores: NDArray) -> NDArray:
+    return scores
 
 
 _HINGES = (

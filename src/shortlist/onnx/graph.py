@@ -58,9 +58,10 @@ def add_classifier(
     nodes.cast(scores, dtype, "scores")
     if hasattr(model, "predict_proba"):
         if model.loss == "ova_logistic":
-            shares = nodes.sigmoid_shares(scores, n_classes)
+            logits = nodes.log_sigmoids(scores)
         else:
-            shares = nodes.node("Softmax", [scores], "shares", axis=1)
+            logits = scores
+        shares = nodes.node("Softmax", [logits], "shares", axis=1)
         nodes.cast(shares, dtype, "probabilities")
     best, columns = nodes.topk(scores, k)
     classes = graph.constant("classes", label_values(model.classes_))
@@ -128,20 +129,15 @@ class _Nodes:
         axes = self.graph.constant("over_shortlist", np.array([1]))
         self.node("ReduceSum", [marks, axes], "label", keepdims=0)
 
-    def sigmoid_shares(self, scores: str, n_classes: int) -> str:
-        """Sigmoids divided by their sum; all the same where every one of them is zero."""
-        sigmoids = self.node("Sigmoid", [scores], "sigmoids")
-        totals = self.row_sums(sigmoids, "totals")
-        usable = self.node("Greater", [totals, self.numbers("zero", 0)], "usable")
-        divisors = self.node("Where", [usable, totals, self.numbers("one", 1)], "divisors")
-        usual = self.node("Div", [sigmoids, divisors], "usual_shares")
-        equal = self.numbers("equal_shares", 1 / n_classes)
-        return self.node("Where", [usable, usual, equal], "shares")
+    def log_sigmoids(self, scores: str) -> str:
+        """Logarithms of sigmoids, without overflow: -log(1 + exp(-s))."""
+        negative = self.node("Neg", [scores], "negative_scores")
+        return self.node("Neg", [self.node("Softplus", [negative], "softplus")], "log_sigmoids")
 
     def scores(self, model: Any, features: str) -> str:
         """One column a class."""
         if hasattr(model, "coef_"):
-            return self.linear(features, model.coef_, model.intercept_)
+            return self.linear(features, *model._class_weights())
         support = model.support_vectors_
         if sparse.issparse(support):
             support = support.toarray()

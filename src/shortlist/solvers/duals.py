@@ -127,7 +127,7 @@ class SparseDuals:
         duals._pool.used[0] = values.size
         return duals
 
-    def __getitem__(self, part: slice) -> "SparseDuals":
+    def __getitem__(self, part: slice | NDArray) -> "SparseDuals":
         """Some of the examples, which share the pool."""
         piece = object.__new__(SparseDuals)
         pool = self._pool

@@ -32,13 +32,23 @@ MOST_ROUNDING = 0.25
 
 @dataclass(frozen=True)
 class Problem:
-    """Examples, labels 0..m-1, costs C_i and a loss; ``crew`` are the threads that work on it."""
+    """Examples, labels 0..m-1, costs C_i and a loss; ``crew`` are the threads that work on it.
+
+    ``free_intercept`` is the value of the constant feature if its weights, the last row of W, are
+    not regularised; such a problem is trained by descents only.
+    """
 
     storage: Storage
     costs: Costs
     n_classes: int
     loss: Loss
     crew: Crew = field(default_factory=Crew)
+    free_intercept: float = 0.0
+
+    @property
+    def keeps_duals(self) -> bool:
+        """Whether SDCA can run. It would break the condition on duals of a free intercept."""
+        return self.storage.keeps_duals and not self.free_intercept
 
     @property
     def at_zero(self) -> float:
@@ -120,8 +130,9 @@ class Problem:
         losses, gradient = self.storage.loss_gradient(
             self.loss, weights, self.costs, self.crew, double
         )
-        gradient += weights
-        return 0.5 * squared_norm(weights) + losses, gradient
+        penalised = slice(0, -1 if self.free_intercept else None)
+        gradient[penalised] += weights[penalised]
+        return 0.5 * squared_norm(weights[penalised]) + losses, gradient
 
     def fill_duals(self, weights: NDArray, state: State) -> None:
         """Put v_i = grad L at the scores of ``weights`` into the state, and W to match."""

@@ -31,8 +31,7 @@ def to_linear(
     A linear layer does not normalise. For a classifier with ``normalize="l2"`` put
     ``torch.nn.functional.normalize`` in front of the layer and say so by ``normalized_input=True``.
     """
-    coef = getattr(estimator, "coef_", None)
-    if coef is None:
+    if not hasattr(estimator, "coef_"):
         raise ValueError(
             f"to_linear needs a fitted linear classifier; this {type(estimator).__name__} has no "
             "coef_: call fit first"
@@ -44,14 +43,15 @@ def to_linear(
             "layer does not do: put torch.nn.functional.normalize in front of the layer and pass "
             "normalized_input=True"
         )
+    coef, intercept = estimator._class_weights()
     weight = torch.tensor(coef, dtype=dtype, device=device)
-    bias = torch.tensor(estimator.intercept_, dtype=dtype, device=device)
+    bias = torch.tensor(intercept, dtype=dtype, device=device)
     n_classes, n_features = weight.shape
     layer = nn.utils.skip_init(
         nn.Linear, n_features, n_classes, dtype=weight.dtype, device=weight.device
     )
     layer.weight = nn.Parameter(weight)
-    layer.bias = nn.Parameter(bias.expand(n_classes).clone())
+    layer.bias = nn.Parameter(bias)
     return layer
 
 
@@ -63,7 +63,8 @@ def from_linear(
     Parameters
     ----------
     linear : nn.Linear
-        One output for each class. Its weights are copied, half precision as float32.
+        One output for each class. Its weights are copied, half precision as float32. Of two
+        outputs their difference is kept, which decides.
     classes : sequence, optional
         The label of each output, without repetition; 0, 1, ... by default.
     **params
@@ -95,7 +96,7 @@ def from_linear(
     bias = np.zeros(n_classes, weight.dtype) if bias is None else widened(bias).copy()
     model = TopKClassifier(**{"fit_intercept": linear.bias is not None, **params})
     model.classes_ = labels
-    model.coef_, model.intercept_ = weight, bias
+    model.__dict__.update(model._from_class_weights(weight, bias))
     model.n_features_in_ = n_features
     model.n_iter_ = 0
     # Nothing is known of how the layer was trained, and nothing certified.

@@ -8,6 +8,8 @@ settled. So the bound is also asked for at another point: gradients are nearly l
 steps, and the combination of the last iterates whose gradients cancel best is computed without
 looking at the data. When it promises a small enough gap, one evaluation there decides.
 
+An intercept that is not regularised takes another bound: see ``strategy.intercept``.
+
 For the truncated entropy, which is not convex, 1/2 |grad P|^2 only measures stationarity.
 """
 
@@ -17,7 +19,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shortlist.solvers.records.run import Run
+from shortlist.solvers.storage.base import squared_norm
 from shortlist.solvers.strategy.conditioning import Conditioner, condition
+from shortlist.solvers.strategy.intercept import FreeIntercept
 from shortlist.solvers.strategy.lbfgs import Point, lbfgs
 
 # Iterates whose gradients are combined, fewer if they would take more numbers than this.
@@ -50,6 +54,8 @@ class _Descent:
         self.run = run
         self.convex = run.problem.loss.convex
         self.dtype = run.problem.storage.dtype
+        free = run.problem.free_intercept and self.convex
+        self.intercept = FreeIntercept.of(run.problem) if free else None
         self.best_bound = -np.inf
         self.best_for_dual: NDArray | None = None
         size = run.problem.storage.zero_weights(1).size * run.problem.n_classes
@@ -122,8 +128,7 @@ class _Descent:
         """Record a point; returns whether the gap is small enough."""
         run = self.run
         self.recent.append((point.place, point.gradient))
-        half = 0.5 * float(np.vdot(point.gradient, point.gradient))
-        bound = point.value - half if self.convex else np.nan
+        bound = self._bound(point) if self.convex else np.nan
         if bound > self.best_bound:
             self.best_bound = bound
             if bound > run.bound:
@@ -132,7 +137,7 @@ class _Descent:
         found = run.record(point.value, bound, point.place, trusted)
         run.notify(point.place)
         if not self.convex:
-            return half <= run.tol * point.value
+            return 0.5 * squared_norm(point.gradient) <= run.tol * point.value
         return found.within(run.tol) and (trusted or self._confirm(point.place))
 
     def _confirm(self, weights: NDArray) -> bool:
@@ -141,8 +146,14 @@ class _Descent:
         value, gradient = run.problem.primal_gradient(weights, double=True)
         if run.weights is not None and np.array_equal(run.weights, weights):
             run.primal = value
-        bound = value - 0.5 * float(np.vdot(gradient, gradient))
+        bound = self._bound(Point(weights, value, gradient))
         return run.record(value, bound, weights).within(run.tol)
+
+    def _bound(self, point: Point) -> float:
+        """A lower bound on the optimum of a convex objective."""
+        if self.intercept is not None:
+            return self.intercept.bound(*point)
+        return point.value - 0.5 * squared_norm(point.gradient)
 
     def _combine(self) -> bool:
         """Evaluate the combination of recent iterates with the smallest gradient, if it promises.

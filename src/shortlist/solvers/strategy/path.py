@@ -62,7 +62,7 @@ class Path:
         if self.last is not None and resume is None:
             # Where a descent was needed, it is needed for every larger C too.
             by_descent = problem.loss.convex and self.last.result.by_descent
-            if not problem.storage.keeps_duals or (by_descent and self.last_C <= C):
+            if not problem.keeps_duals or (by_descent and self.last_C <= C):
                 weights = self._predicted_weights(C)
             else:
                 state = carry_over(problem, self.last.state, C / self.last_C)
@@ -91,7 +91,7 @@ class Path:
         """Weights to start a descent at C from: solutions are nearly linear in log C."""
         assert self.last is not None
         weights = self.last.weights
-        if self._before is None or not self._before[0] < self.last_C:
+        if self._before is None or not self._before[0] < self.last_C < C:
             return weights
         C_before, before = self._before
         ahead = np.log(C / self.last_C) / np.log(self.last_C / C_before)

@@ -37,6 +37,8 @@ EVALUATIONS_HINGE = 60.0
 LONGEST_MEAN_STEP = 3.0
 # A loss that is not convex needs no better start than this.
 START_TOL = 1e-8
+# Without duals, descents go on while each leaves less than this share of the gap.
+STILL_SHRINKING = 0.5
 # Below this tolerance the last digits are better left to coordinate steps.
 LAST_DIGITS = 1e-4
 # Nanoseconds a score: a visit's step for its duals, an evaluation's loss, a multiplication.
@@ -113,7 +115,7 @@ def _train_convex(
 
 def _solve(run: Run, random: np.random.Generator, warm: bool, weights: NDArray | None) -> str:
     """Minimise; leaves the best in the run and duals to go on from in its state."""
-    keeps_duals = run.problem.storage.keeps_duals
+    keeps_duals = run.problem.keeps_duals
     if not warm:
         begin_at_means(run.problem, run.state)
     elif keeps_duals and run.certify().within(run.tol):
@@ -151,8 +153,23 @@ def _descend(run: Run, weights: NDArray) -> str:
     if not run.problem.loss.smooth:
         return descend_smoothed(run, weights)
     status, for_dual = descend(run, weights)
-    if for_dual is not None and run.problem.storage.keeps_duals:
+    if not run.problem.keeps_duals:
+        return _descend_further(run, status)
+    if for_dual is not None:
         run.problem.fill_duals(for_dual, run.state)
+    return status
+
+
+def _descend_further(run: Run, status: str) -> str:
+    """Where the objective has settled, bring down the gradient, and so the gap, without duals.
+
+    Every descent begins with new directions.
+    """
+    gap = np.inf
+    while status == "stalled" and run.history[-1].gap < STILL_SHRINKING * gap:
+        gap = run.history[-1].gap
+        assert run.weights is not None
+        status, _ = descend(run, run.weights)
     return status
 
 
@@ -190,7 +207,7 @@ def begin_at_means(problem: Problem, state: State) -> None:
     if not values[best] > 0.0:
         return
     t = trials[best]
-    if problem.storage.keeps_duals:
+    if problem.keeps_duals:
         problem.storage.spread_duals(t * gradients, costs, state.duals)
     state.weights = np.ascontiguousarray(t * direction, problem.storage.dtype)
     state.rounding = 4.0 * (
@@ -225,7 +242,7 @@ def _patience(problem: Problem, tol: float) -> float:
 def _recover(run: Run) -> None:
     """Make weights, duals and the record agree again after a cut anywhere."""
     run.callback = None
-    if not run.problem.storage.keeps_duals:
+    if not run.problem.keeps_duals:
         if run.weights is None:
             run.record(run.problem.primal(run.state.weights), 0.0, run.state.weights)
         return
