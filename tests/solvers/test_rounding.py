@@ -1,12 +1,15 @@
-"""Certificates against the formulas in double: never smaller than the truth, hardly larger."""
+"""Certificates against the formulas, in double and with 50 digits: never smaller than the truth."""
 
 import numpy as np
 import pytest
 
 from shortlist.solvers.duals import as_array
+from shortlist.solvers.records.run import MIXED_ULPS
+from shortlist.solvers.strategy.path import Path
 from shortlist.solvers.strategy.train import train
 from shortlist.solvers.threads import Crew
 from tests.instances import Instance, by_id
+from tests.solvers import exact
 from tests.solvers.problems import (
     make_data,
     make_problem,
@@ -128,3 +131,92 @@ def test_reading_a_gap_changes_nothing_but_rounding():
     np.testing.assert_allclose(state.weights, before, atol=1e-13)
     np.testing.assert_array_equal(state.duals, duals)
     assert problem.certify(state).dual == pytest.approx(first.dual, rel=1e-14)
+
+
+# With 50 digits: few examples, and losses at k = 1, whose values are short formulas.
+FEW = 16
+SIMPLE_LOSSES = [
+    Instance("entropy", m=4),
+    Instance("hinge", m=4),
+    Instance("smooth_hinge", m=4, smoothing=1.0),
+    Instance("ova_smooth_hinge", m=4, smoothing=1.0),
+    Instance("ova_logistic", m=4),
+]
+# C_i, the scale of the features, the value of the constant feature.
+SETTINGS = {
+    "C 1e-12": (np.full(FEW, 1e-12), 1.0, 1.0),
+    "C 1": (np.ones(FEW), 1.0, 0.0),
+    "C 1e3": (np.full(FEW, 1e3), 1.0, 0.5),
+    "C 1e12, small features": (np.full(FEW, 1e12), 1e-3, 1.0),
+    "large features": (np.ones(FEW), 1e3, 1.0),
+    "large intercept": (np.ones(FEW), 1e-4, 1e3),
+    "weights 1e-12 to 1e12": (
+        10.0 ** np.random.default_rng(0).permutation(np.linspace(-12, 12, FEW)),
+        1.0,
+        0.5,
+    ),
+}
+
+
+def few_examples(row, scale):
+    """Numbers that single precision has: the problem is the same in both."""
+    X, y = make_data(n=FEW, m=row.m)
+    return (scale * X).astype(np.float32), y
+
+
+def check_exactly(row, solution, X, y, cost, bias, reference):
+    """What a result claims, against exact objectives at its weights and at better ones.
+
+    Values and duals are right to the last places of their precision, and so are objectives.
+    """
+    result = solution.result
+    primal = exact.primal(row, solution.weights, X, y, cost, bias)
+    least = min(primal, reference)
+    slack = MIXED_ULPS * float(np.finfo(solution.weights.dtype).eps) * float(primal)
+    assert result.dual <= float(least) + slack
+    assert result.gap >= float(primal - least) - slack
+    assert abs(result.primal - float(primal)) <= slack + 1e-3 * result.gap
+    if result.solver == "sdca":
+        dual = exact.dual(row, as_array(solution.state.duals), X, y, cost, bias)
+        assert result.gap >= float(primal - dual) - slack
+
+
+@pytest.mark.parametrize("setting", SETTINGS)
+@pytest.mark.parametrize("row", SIMPLE_LOSSES, ids=by_id)
+def test_results_against_fifty_digits(row, setting):
+    """By coordinate steps, descents and smoothed finishes, as settings have it."""
+    cost, scale, bias = SETTINGS[setting]
+    X, y = few_examples(row, scale)
+    wide = make_problem("dense", row.loss(), X.astype(np.float64), y, cost, bias)
+    best = train(wide, tol=1e-7, max_epochs=300, seed=1).weights
+    reference = exact.primal(row, best, X, y, cost, bias)
+    for dtype in (np.float32, np.float64):
+        problem = make_problem("dense", row.loss(), X.astype(dtype), y, cost, bias)
+        solution = train(problem, tol=1e-3, max_epochs=100, seed=0)
+        check_exactly(row, solution, X, y, cost, bias, reference)
+
+
+@pytest.mark.parametrize("row", SIMPLE_LOSSES[:3], ids=by_id)
+def test_paths_against_fifty_digits(row):
+    """Warm starts carry nothing of a certificate over: each C has its own."""
+    X, y = few_examples(row, 1.0)
+    path = Path(make_problem("dense", row.loss(), X, y, 1.0, BIAS), 1e-3, 100, seed=0)
+    wide = make_problem("dense", row.loss(), X.astype(np.float64), y, 1.0, BIAS)
+    for C in (1e-6, 1.0, 1e4, 1e-2):
+        cost = np.full(FEW, C)
+        best = train(Path(wide, 1e-7, 300, seed=1).at(C), tol=1e-7, max_epochs=300, seed=1)
+        reference = exact.primal(row, best.weights, X, y, cost, BIAS)
+        check_exactly(row, path.solve(C), X, y, cost, BIAS, reference)
+
+
+def test_exact_objectives_are_those_of_the_formulas():
+    for row in SIMPLE_LOSSES:
+        X, y = few_examples(row, 1.0)
+        cost = np.linspace(0.0, 2.0, FEW)
+        rng = np.random.default_rng(0)
+        W = rng.normal(size=(X.shape[1] + 1, row.m))
+        v = row.loss().gradient(rng.normal(size=(FEW, row.m)), y)
+        primal = exact.primal(row, W, X, y, cost, BIAS)
+        assert float(primal) == pytest.approx(naive_primal(row, W, X, y, cost, BIAS), rel=1e-13)
+        dual = exact.dual(row, v, X, y, cost, BIAS)
+        assert float(dual) == pytest.approx(naive_dual(row, v, X, y, cost, BIAS), rel=1e-12)

@@ -69,6 +69,8 @@ def identity_of(model: Any, problem: Problem, X: Any, **more: Any) -> Identity:
         "examples": _hash(_contents(model, X)),
         "labels": _hash([problem.costs.y, classes]),
         "weights of examples": _hash([problem.costs.cost]),
+        "margins": _hash_of(problem.loss.margins),
+        "rank_weights": _hash_of(problem.loss.rank_weights),
     }
 
 
@@ -99,6 +101,10 @@ def _hash(arrays: Iterable[NDArray]) -> str:
         found.update(f"{array.dtype.str} {array.shape}\n".encode())
         found.update(bytes_of(array))
     return found.hexdigest()
+
+
+def _hash_of(array: NDArray | None) -> str | None:
+    return None if array is None else _hash([array])
 
 
 def _differences(here: Identity, there: Any) -> Iterator[str]:

@@ -111,7 +111,7 @@ def carry_over(problem: Problem, state: State, ratio: float) -> State:
         factor = _best_factor(problem, state.duals, norm * ratio**2, ratio)
         if factor == 0.0:
             return problem.zero_state()
-    state.duals *= state.duals.dtype.type(factor)
+    problem.storage.scale_duals(state.duals, factor)
     state.weights *= state.weights.dtype.type(ratio * factor)
     # Errors grow with the weights; duals rounded again add theirs.
     state.rounding *= (ratio * factor) ** 2
@@ -130,7 +130,7 @@ def state_from_duals(problem: Problem, duals: Duals, starts: NDArray) -> State:
     factor = _best_factor(problem, duals, before, np.inf)
     if factor == 0.0:
         return problem.zero_state()
-    state.duals *= state.duals.dtype.type(factor)
+    problem.storage.scale_duals(state.duals, factor)
     problem.rebuild(state)
     return state
 
