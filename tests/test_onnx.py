@@ -150,6 +150,7 @@ def test_a_search_answers_with_the_model_for_k():
         {"kernel": "linear"},
         {"kernel": "rbf", "gamma": 0.5},
         {"kernel": "poly", "degree": 2, "coef0": 1.0},
+        {"kernel": "cosine"},
     ],
     ids=str,
 )

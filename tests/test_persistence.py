@@ -13,6 +13,9 @@ import safetensors.numpy
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
+from sklearn.dummy import DummyClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 import shortlist
 from shortlist import persistence
@@ -211,6 +214,12 @@ def test_other_classes_are_refused(tmp_path):
     for other in (object(), Lookalike({}, {})):
         with pytest.raises(TypeError, match="cannot be saved, only Fake, Kernel"):
             save(other, tmp_path / "m")
+
+
+def test_a_pipeline_is_pointed_to_skops(tmp_path):
+    pipeline = make_pipeline(StandardScaler(), DummyClassifier())
+    with pytest.raises(TypeError, match=r"a Pipeline cannot be saved.*skops\.io\.dump"):
+        save(pipeline, tmp_path / "m")
 
 
 def test_describe_reads_no_arrays(model, saved):

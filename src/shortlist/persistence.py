@@ -93,9 +93,15 @@ def save(
     entry = _encode_model(encoder, model, "")
     if entry is None:
         known, around = ", ".join(sorted(_REGISTERED)), ", ".join(sorted(_AROUND_A_MODEL))
+        elsewhere = ""
+        if hasattr(model, "steps"):
+            elsewhere = (
+                ". Save a pipeline with skops (skops.io.dump), or its last step here, which takes "
+                "what the steps before it give"
+            )
         raise TypeError(
             f"a {type(model).__name__} cannot be saved, only {known}, and around one of these "
-            f"{around}"
+            f"{around}{elsewhere}"
         )
     if data is None:
         data = getattr(model, "data_", None)

@@ -120,9 +120,14 @@ def test_a_memory_limit_keeps_the_features_on_disk(command, files, tmp_path):
     assert "memory limit 8GB: rows and duals in memory" in ended.err
     whole = TopKClassifier(random_state=0).fit(files.X, files.y)
     np.testing.assert_array_equal(shortlist.load(files / "model").coef_, whole.coef_)
-    refused = command("train", str(shards), "-v", "3", "--memory-limit", "8GB")
-    assert refused.code == 2
-    assert "--memory-limit" in refused.err
+    for wrong in (
+        ["-v", "3", "--memory-limit", "8GB"],
+        ["-o", files / "other", "--ray", "auto"],
+        ["-o", files / "other", "--workers", "2", "--memory-limit", "8GB"],
+    ):
+        refused = command("train", str(shards), *wrong)
+        assert refused.code == 2
+        assert wrong[-2] in refused.err
 
 
 def test_cross_validation_makes_no_model(command, files, tmp_path):

@@ -10,7 +10,7 @@ from scipy.sparse import csr_matrix
 
 ray = pytest.importorskip("ray")
 
-from shortlist import TopKClassifier, distributed  # noqa: E402
+from shortlist import TopKClassifier, TopKClassifierCV, distributed  # noqa: E402
 from shortlist.distributed.group import Group  # noqa: E402
 from shortlist.distributed.shards import ArrayShard, shards_of_files  # noqa: E402
 from shortlist.distributed.storage import RemoteRows  # noqa: E402
@@ -74,7 +74,6 @@ def check(model, loss="softmax") -> None:
         (1, "softmax"),
         (2, "softmax"),
         (4, "softmax"),
-        (2, "smooth_hinge"),
         (4, "smooth_hinge"),
         (2, "hinge"),
     ],
@@ -103,6 +102,16 @@ def test_a_path_over_C(groups):
     alone = TopKClassifier(random_state=0, tol=1e-6).fit_path(X, Y, [0.1, 1.0, 0.3])
     for model, other in zip(models, alone, strict=True):
         assert model.result_.primal == pytest.approx(other.result_.primal, rel=1e-3)
+
+
+def test_a_search_is_shared_out():
+    options = {"Cs": [0.03, 0.3, 3.0], "ks": (1, 2), "cv": 2, "random_state": 0}
+    there = TopKClassifierCV(**options, max_extensions=0)
+    here = TopKClassifierCV(**options, max_extensions=0)
+    assert distributed.fit(there, X, Y, n_workers=6) is there
+    here.fit(X, Y)
+    assert there.C_ == here.C_
+    np.testing.assert_allclose(there.mean_scores_, here.mean_scores_, atol=0.02)
 
 
 def test_uneven_shards_of_sparse_rows():

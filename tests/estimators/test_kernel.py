@@ -9,6 +9,7 @@ from scipy import sparse
 from sklearn.datasets import load_digits
 from sklearn.metrics.pairwise import laplacian_kernel, polynomial_kernel, rbf_kernel
 from sklearn.model_selection import cross_val_score
+from sklearn.preprocessing import normalize
 from sklearn.svm import SVC
 
 import shortlist
@@ -69,6 +70,19 @@ def test_precomputed_and_callable_kernels_equal_the_named_one(data):
     )
     np.testing.assert_array_equal(given.support_, named.support_)
     assert given.support_vectors_.shape == (0, 80)
+
+
+def test_the_cosine_is_the_linear_kernel_of_rows_of_length_one(data):
+    X, y = data
+    X = np.r_[X, np.zeros((1, X.shape[1]))]  # a row without a direction
+    y = np.r_[y, y[:1]]
+    params = {"loss": "smooth_hinge", "k": 2, "C": 2.0, **CLOSE}
+    cosine = KernelTopKClassifier(kernel="cosine", **params).fit(X, y)
+    units = normalize(X)
+    linear = KernelTopKClassifier(kernel="linear", **params).fit(units, y)
+    expected = linear.decision_function(units)
+    np.testing.assert_allclose(cosine.decision_function(X), expected, atol=1e-6)
+    np.testing.assert_allclose(cosine.decision_function(7 * X), expected, atol=1e-6)
 
 
 def test_the_objective_is_that_of_cvxpy(data):

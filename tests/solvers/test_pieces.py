@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_matrix
 
+from shortlist._memory import resident_bytes
 from shortlist.datasets.on_disk import rows_on_disk
 from shortlist.solvers.duals import SparseDuals, as_array, mapped_duals
 from shortlist.solvers.placing import Placing, place
@@ -148,28 +149,49 @@ def test_mapped_duals_are_an_array():
     assert duals.sum() == 9.0
 
 
+def test_mapped_duals_do_not_stay_in_memory():
+    n, m = 40_000, 1000  # 153 MiB
+    X, y = np.ones((n, 1), np.float32), np.arange(n) % m
+    storage = PiecedStorage(rows_on_disk(X), BIAS, 2000, "mapped")
+    duals, costs = storage.zero_duals(m, False), Costs(y, np.ones(n))
+    before = resident_bytes()
+    storage.spread_duals(np.eye(m), costs, duals)
+    storage.scale_duals(duals, 0.5)
+    assert resident_bytes() - before < 60 << 20
+    assert duals[123, 123] == 0.5
+    assert duals[123].sum() == 0.5
+
+
 GIB = 1 << 30
 IMAGENET = (1_281_167, 768, 1000)
 
 
 @pytest.mark.parametrize(
-    ("row", "limit", "expected"),
+    ("row", "limit", "disk", "expected"),
     [
-        (LOSSES[0], 24 * GIB, (None, "memory")),
-        (LOSSES[0], 8 * GIB, (1 << 28, "memory")),
-        (LOSSES[0], 4 * GIB, (1 << 28, "none")),
-        (LOSSES[1], 4 * GIB, (1 << 28, "memory")),
+        (LOSSES[0], 24 * GIB, 0, (None, "memory")),
+        (LOSSES[0], 8 * GIB, 0, (1 << 28, "memory")),
+        (LOSSES[0], 4 * GIB, 0, (1 << 28, "none")),
+        (LOSSES[0], 4 * GIB, 20 * GIB, ((1 << 28) * 768 // 1768, "mapped")),
+        (LOSSES[1], 4 * GIB, 0, (1 << 28, "memory")),
     ],
 )
-def test_the_limit_decides(row, limit, expected):
+def test_the_limit_decides(row, limit, disk, expected):
     data_bytes = 4 * IMAGENET[0] * IMAGENET[1]
-    found: Placing = place(IMAGENET, 4, data_bytes, row.loss(), limit, GIB // 4)
-    assert found[:2] == expected
+    found: Placing = place(IMAGENET, 4, data_bytes, row.loss(), limit, GIB // 4, disk)
+    assert (found.piece_bytes, found.duals) == (pytest.approx(expected[0]), expected[1])
+
+
+def test_no_place_for_duals_at_all():
+    hinge = Instance("hinge", m=1000).loss()
+    shape = (100 * IMAGENET[0], 768, 1000)
+    with pytest.raises(MemoryError, match="is free on disk"):
+        place(shape, 4, 10**12, hinge, 8 * GIB, GIB, GIB)
 
 
 def test_too_small_a_limit_names_the_least():
     with pytest.raises(MemoryError, match=r"at least 0\.8 GiB"):
-        place((1000, 768, 1000), 4, 10**7, LOSSES[0].loss(), GIB // 2, GIB // 4)
+        place((1000, 768, 1000), 4, 10**7, LOSSES[0].loss(), GIB // 2, GIB // 4, 0)
 
 
 def test_one_piece_is_the_storage_itself():

@@ -132,17 +132,51 @@ CostOption = Annotated[
 ]
 
 
-MemoryOption = Annotated[
-    str | None,
-    Option(
-        "--memory-limit",
-        metavar="SIZE",
-        rich_help_panel=TRAINING,
-        show_default=False,
-        help="Keep the process below this much memory, such as 4GB: DATA that is larger is read in "
-        "pieces.",
-    ),
-]
+@dataclass(frozen=True)
+class MachineOptions:
+    """Where training takes place, and in how much memory."""
+
+    memory_limit: Annotated[
+        str | None,
+        Option(
+            metavar="SIZE",
+            rich_help_panel=TRAINING,
+            show_default=False,
+            help="Keep the process below this much memory, such as 4GB: DATA that is larger is "
+            "read in pieces.",
+        ),
+    ] = None
+    workers: Annotated[
+        int | None,
+        Option(
+            metavar="N",
+            rich_help_panel=TRAINING,
+            show_default=False,
+            help="Train on so many workers of a Ray cluster, each with a part of DATA.",
+        ),
+    ] = None
+    ray: Annotated[
+        str | None,
+        Option(
+            metavar="ADDRESS",
+            rich_help_panel=TRAINING,
+            show_default=False,
+            help="The Ray cluster of --workers; 'auto' finds one on this machine. Without it one "
+            "is started here and stopped again.",
+        ),
+    ] = None
+
+    def check(self) -> None:
+        """Raise ValueError for options that do not go together."""
+        if self.ray is not None and self.workers is None:
+            raise ValueError("--ray needs --workers N: how many workers to train on")
+        if self.workers is not None and self.memory_limit is not None:
+            raise ValueError("--memory-limit is for one process: leave it out, or --workers")
+
+    @property
+    def given(self) -> list[str]:
+        names = ("memory_limit", "workers", "ray")
+        return [f"--{n.replace('_', '-')}" for n in names if getattr(self, n) is not None]
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from shortlist.cli.options import (
     DataArgument,
     KernelOptions,
     LossOptions,
-    MemoryOption,
+    MachineOptions,
     OutputOptions,
     ShapeOptions,
     SolverOptions,
@@ -32,7 +32,7 @@ def train(
     shape: ShapeOptions,
     kernel: KernelOptions,
     solver: SolverOptions,
-    memory_limit: MemoryOption = None,
+    machine: MachineOptions,
     checkpoints: CheckpointOptions,
     folds: Annotated[
         int | None,
@@ -86,8 +86,8 @@ def train(
     if folds is not None:
         if model is not None:
             raise ValueError("-v measures accuracy and makes no model: leave out -o, or -v")
-        if memory_limit is not None:
-            raise ValueError("--memory-limit is for training a model: leave it out, or -v")
+        if machine.given:
+            raise ValueError(f"{machine.given[0]} is for training a model: leave it out, or -v")
         if checkpoints.checkpoint is not None:
             raise ValueError("-v keeps no checkpoints: leave out --checkpoint, or use cv")
         from shortlist.cli.cv import cross_validate_one
@@ -104,7 +104,7 @@ def train(
         raise ValueError("--json and -o - would both write to standard output")
     kept_in = checkpoints.parameters(output)
     trained, summary, kept = _fit(
-        data, cost, validation, loss, shape, solver, kernel, memory_limit, reading, output, kept_in
+        data, cost, validation, loss, shape, solver, kernel, machine, reading, output, kept_in
     )
     from shortlist.cli.output import print_json, print_line, saved_line, say
     from shortlist.cli.saving import save_somewhere
@@ -134,7 +134,7 @@ def _fit(
     shape: ShapeOptions,
     solver: SolverOptions,
     kernel: KernelOptions,
-    memory_limit: str | None,
+    machine: MachineOptions,
     reading: ReadingOptions,
     output: OutputOptions,
     kept_in: dict[str, Any],
@@ -144,7 +144,8 @@ def _fit(
     from shortlist.cli.output import say_data, told_of_compilation
 
     parameters = estimator_parameters(loss, shape, solver, output)
-    examples = read_data(name, reading, "train", on_disk=memory_limit is not None)
+    machine.check()
+    examples = read_data(name, reading, "train", on_disk=machine.memory_limit is not None)
     X, y = examples
 
     from shortlist.cli.models import (
@@ -156,7 +157,7 @@ def _fit(
     )
 
     weights = class_weights(shape.class_weight, labels_in(examples))
-    parameters.update(C=cost, class_weight=weights, memory_limit=memory_limit, **kept_in)
+    parameters.update(C=cost, class_weight=weights, memory_limit=machine.memory_limit, **kept_in)
     model = make_classifier(kernel, **parameters)
     check_trainable(model, y)
     like = how_read(examples)
@@ -165,7 +166,13 @@ def _fit(
     if held_out is not None and not output.quiet:
         say_differences(held_out, like, labelled=True)
     with told_of_compilation(output) as compilation:
-        model.fit(X, y, sample_weight=examples.weight)
+        if machine.workers is None:
+            model.fit(X, y, sample_weight=examples.weight)
+        else:
+            from shortlist import distributed
+
+            where: dict[str, Any] = {"n_workers": machine.workers, "address": machine.ray}
+            distributed.fit(model, X, y, sample_weight=examples.weight, **where)
     remember_names(model, examples)
     accuracies = {"training": _accuracies(model, examples)}
     if held_out is not None:

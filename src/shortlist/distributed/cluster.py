@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+import math
 import os
 import shutil
+import socket
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
+
+# Characters in the name of the folder for temporary files. Ray keeps sockets below it, whose names
+# the system limits to some hundred characters.
+LONGEST_FOLDER = 30
+# Seconds for a cluster's first answer.
+CONNECT_SECONDS = 10.0
+# What workers print is not for the terminal of who trains.
+QUIET = {"log_to_driver": False, "logging_level": "error"}
 
 
 def require_ray() -> Any:
@@ -33,27 +43,46 @@ def connected(address: str | None, cpus: float) -> Iterator[None]:
         _check_cpus(ray, cpus, "the cluster")
         yield
         return
-    quiet = {"log_to_driver": False, "logging_level": "error"}
     folder = None
-    if address is None:
-        os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-        folder = tempfile.mkdtemp(prefix="ray-")
-        many = max(int(cpus + 0.999), os.cpu_count() or 1)
-        options = {"address": "local", "num_cpus": many, "_temp_dir": folder}
-        ray.init(**options, include_dashboard=False, **quiet)
-    else:
-        try:
-            ray.init(address=address, **quiet)
-        except (ConnectionError, RuntimeError, ValueError) as error:
-            reason = str(error).strip().splitlines()[0] if str(error).strip() else "no answer"
-            raise ConnectionError(f"there is no Ray cluster at {address!r}: {reason}") from None
     try:
+        if address is None:
+            folder = _temporary_folder()
+            _start(ray, cpus, folder)
+        else:
+            _connect(ray, address)
         _check_cpus(ray, cpus, f"the cluster at {address}")
         yield
     finally:
         ray.shutdown()
         if folder is not None:
             shutil.rmtree(folder, ignore_errors=True)
+
+
+def _temporary_folder() -> str:
+    short = len(tempfile.gettempdir()) <= LONGEST_FOLDER
+    return tempfile.mkdtemp(prefix="ray-", dir=None if short else "/tmp")
+
+
+def _start(ray: Any, cpus: float, folder: str) -> None:
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    many = max(math.ceil(cpus), os.cpu_count() or 1)
+    ray.init(address="local", num_cpus=many, _temp_dir=folder, include_dashboard=False, **QUIET)
+
+
+def _connect(ray: Any, address: str) -> None:
+    try:
+        _check_port(address)
+        ray.init(address=address, **QUIET)
+    except (OSError, RuntimeError, ValueError) as error:
+        reason = str(error).strip().splitlines()[0] if str(error).strip() else "no answer"
+        raise ConnectionError(f"there is no Ray cluster at {address!r}: {reason}") from None
+
+
+def _check_port(address: str) -> None:
+    """Raise OSError if nobody listens there: Ray itself would try for minutes."""
+    host, colon, port = address.rpartition("://")[2].rpartition(":")
+    if colon and port.isdigit():
+        socket.create_connection((host, int(port)), timeout=CONNECT_SECONDS).close()
 
 
 def _check_cpus(ray: Any, cpus: float, name: str) -> None:

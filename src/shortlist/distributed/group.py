@@ -28,7 +28,8 @@ class Group:
     """One worker for each shard. ``timeout`` is in seconds.
 
     ``prepared`` holds the calls that make a new worker what the others are, by their method's name:
-    a worker that dies is replaced by one that gets them all again.
+    a worker that dies is replaced by one that gets them all again. ``sums`` counts the sums that
+    were asked for, ``bytes_sent`` what W and they took, to the workers and back.
     """
 
     def __init__(self, shards: list[Shard], cpus: float, timeout: float) -> None:
@@ -37,6 +38,7 @@ class Group:
         self.prepared: dict[str, Arguments] = {}
         self.replaced: set[int] = set()
         self.deaths = [0] * len(shards)
+        self.sums = self.bytes_sent = 0
         self.loaded: list[Loaded] = []
         self._actor = ray.remote(num_cpus=cpus, max_restarts=0)(Worker)
         self._workers = [self._actor.remote() for _ in shards]
@@ -93,9 +95,12 @@ class Group:
             ]
             arrays = paired + arrays[2 * len(paired) :]
         try:
-            return reports, self._wait(*arrays[0])
+            total = self._wait(*arrays[0])
         except (RayActorError, ObjectLostError):
             raise SumLostError from None
+        self.sums += 1
+        self.bytes_sent += 2 * len(self) * total.nbytes
+        return reports, total
 
     # --- one call --------------------------------------------------------------------------------
 

@@ -99,10 +99,6 @@ class RemoteDuals:
     def outdated(self) -> bool:
         return bool(self.group.replaced)
 
-    def __imul__(self, factor: float) -> RemoteDuals:
-        self.group.ask("scale_duals", lambda _: (float(factor),))
-        return self
-
 
 class RemoteStorage(ExplicitWeights):
     """Sums are added up in a tree of workers; an epoch is a CoCoA+ round.
@@ -125,8 +121,6 @@ class RemoteStorage(ExplicitWeights):
         self.keeps_duals = all(keeps for _, keeps in opened)
         self.sigma = max(1.0, math.sqrt(len(self.group)))
         self._costs_there: Costs | None = None
-        self.rounds = 0
-        self.bytes_sent = 0
 
     # --- visits ----------------------------------------------------------------------------------
 
@@ -151,13 +145,12 @@ class RemoteStorage(ExplicitWeights):
 
     def _round(self, loss: Loss, state: State, part: tuple[int, int, int], every: int) -> float:
         weights, sigma = ray.put(state.weights), self.sigma
-        visited, change = self._sum("epoch", lambda _: (loss, weights, sigma, part, every))
+        visited, change = self.group.ask_sum("epoch", lambda _: (loss, weights, sigma, part, every))
         state.weights = state.weights + change
         squares = sum(report.change for report in visited)
         size = squared_norm(change)
         adding = (2.0 + math.log2(len(self.group))) * (squared_norm(state.weights) + squares)
         state.rounding += sum(report.rounding for report in visited) + adding
-        self.rounds += 1
         if squares > 0:
             needed = CAUTION * size / squares
             self.sigma = float(np.clip(needed, 1.0, len(self.group)))
@@ -195,7 +188,7 @@ class RemoteStorage(ExplicitWeights):
         while True:
             self.group.replaced.clear()
             try:
-                return self._sum("rebuild", lambda _: ())[1]
+                return self.group.ask_sum("rebuild", lambda _: ())[1]
             except SumLostError:
                 continue
 
@@ -234,6 +227,9 @@ class RemoteStorage(ExplicitWeights):
         there = ray.put(by_class.astype(self.dtype))
         self.group.ask("spread_duals", lambda _: (there,))
 
+    def scale_duals(self, duals: Any, factor: float) -> None:
+        self.group.ask("scale_duals", lambda _: (float(factor),))
+
     def sum_conjugates(self, loss: Loss, duals: Any, costs: Costs, factor: float) -> float:
         self._send(costs)
         return sum(self.group.ask("sum_conjugates", lambda _: (loss, factor)))
@@ -253,15 +249,10 @@ class RemoteStorage(ExplicitWeights):
         self.group.prepare("set_costs", own)
         self._costs_there = costs
 
-    def _sum(self, method: str, arguments: Any) -> tuple[list[Any], NDArray]:
-        reports, total = self.group.ask_sum(method, arguments)
-        self.bytes_sent += 2 * len(self.group) * total.nbytes
-        return reports, total
-
     def _sum_again(self, method: str, arguments: Any) -> tuple[list[Any], NDArray]:
         """A sum that needs no duals: simply asked for again when a worker was lost."""
         while True:
             try:
-                return self._sum(method, arguments)
+                return self.group.ask_sum(method, arguments)
             except SumLostError:
                 continue

@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike
 from scipy import sparse
 
 from shortlist.distributed.cluster import connected, require_ray
+from shortlist.estimators import TopKClassifier, TopKClassifierCV
 
 Model = TypeVar("Model")
 
@@ -39,11 +40,12 @@ def fit(
     """Fit a :class:`~shortlist.TopKClassifier` on a Ray cluster; returns the estimator itself.
 
     Every worker holds a shard of the data and the duals of its examples. The optimum and the
-    certificate are those of one machine.
+    certificate are those of one machine. A :class:`~shortlist.TopKClassifierCV` takes arrays that
+    fit on every machine: folds, losses and values of C are shared out.
 
     Parameters
     ----------
-    estimator : TopKClassifier
+    estimator : TopKClassifier or TopKClassifierCV
         Its ``memory_limit`` is for each worker.
     data : array, sparse matrix, list of files, folder or ray.data.Dataset
         Arrays go with ``y`` and are dealt out at random. Files are read by the workers, under the
@@ -67,6 +69,8 @@ def fit(
         What the estimator's ``fit`` takes besides: ``callback``, ``X_val``, ``y_val``.
     """
     options = _Options(n_workers, address, cpus_per_worker, timeout, label)
+    if isinstance(estimator, TopKClassifierCV):
+        return _search(estimator, data, y, sample_weight, options, fit_options)
     with _scattered(estimator, data, y, sample_weight, options) as examples:
         estimator.fit(examples.X, examples.y, examples.weight, **fit_options)  # type: ignore[attr-defined]
     return estimator
@@ -94,6 +98,22 @@ def fit_path(
         )
 
 
+def _search(
+    search: Any, X: Any, y: Any, sample_weight: Any, options: _Options, fit_options: dict[str, Any]
+) -> Any:
+    _check_workers(options.n_workers)
+    require_ray()
+    from shortlist.distributed.search import paths_on_cluster
+
+    if y is None:
+        raise ValueError("a search needs arrays and their labels: fit(search, X, y, n_workers=...)")
+    with (
+        connected(options.address, options.n_workers * options.cpus),
+        paths_on_cluster(options.n_workers, options.cpus),
+    ):
+        return search.fit(X, y, sample_weight, **fit_options)
+
+
 class _Options(NamedTuple):
     n_workers: int
     address: str | None
@@ -107,16 +127,18 @@ def _scattered(
     estimator: Any, data: Any, y: Any, sample_weight: Any, options: _Options
 ) -> Iterator[_Examples]:
     """The examples, held by workers for the time of the context."""
-    n_workers = options.n_workers
-    if not isinstance(n_workers, Integral) or isinstance(n_workers, bool) or n_workers < 1:
-        raise ValueError(f"n_workers must be an integer, 1 or larger; got {n_workers!r}")
+    _check_workers(options.n_workers)
+    if not isinstance(estimator, TopKClassifier):
+        raise TypeError(f"a cluster trains a TopKClassifier; got {type(estimator).__name__}")
+    if estimator.checkpoint is not None:
+        raise ValueError("checkpoints are for training on one machine: leave out checkpoint")
     require_ray()
     from shortlist.distributed.group import Group
     from shortlist.distributed.storage import RemoteRows
     from shortlist.estimators.elsewhere import check_memory_limit
 
-    limit = check_memory_limit(getattr(estimator, "memory_limit", None))
-    with connected(options.address, n_workers * options.cpus):
+    limit = check_memory_limit(estimator.memory_limit)
+    with connected(options.address, options.n_workers * options.cpus):
         shards, order = _shards(estimator, data, y, options)
         group = Group(shards, options.cpus, options.timeout)
         try:
@@ -160,6 +182,11 @@ def _shards(estimator: Any, data: Any, y: Any, options: _Options) -> tuple[list[
     X, _ = check_input(clone(estimator), data, y=y, ensure_min_samples=2, multi_output=True)
     seed = seed_of(estimator.random_state)
     return shards.shards_of_arrays(X, options.n_workers, seed)
+
+
+def _check_workers(n_workers: Any) -> None:
+    if not isinstance(n_workers, Integral) or isinstance(n_workers, bool) or n_workers < 1:
+        raise ValueError(f"n_workers must be an integer, 1 or larger; got {n_workers!r}")
 
 
 def _refuse_labels(y: Any) -> None:

@@ -150,7 +150,7 @@ class Worker:
         self.storage.spread_duals(by_class, self.costs, self.state.duals)
 
     def scale_duals(self, factor: float) -> None:
-        self.state.duals *= self.state.duals.dtype.type(factor)
+        self.storage.scale_duals(self.state.duals, factor)
 
     def sum_conjugates(self, loss: Loss, factor: float) -> float:
         return self.storage.sum_conjugates(loss, self.state.duals, self.costs, factor)

@@ -4,8 +4,9 @@ import os
 import sys
 import threading
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -101,12 +102,21 @@ class Path:
         sys.stderr.write(f"{name}, C={C:g}: {', '.join(values)} ({outcome.seconds:.1f} s)\n")
 
 
+# Advances paths over values of C in place of this process's threads: a cluster does.
+PATHS_RUNNER: ContextVar[Callable[[list[tuple[Path, list[float]]]], None] | None] = ContextVar(
+    "PATHS_RUNNER", default=None
+)
+
+
 def run_paths(
     paths: list[Path], Cs_of: dict[int, list[float]], n_classes: int, n_jobs: int | None
 ) -> None:
     """Advance every path over its family's values of C, as many at a time as memory allows."""
     tasks = [path for path in paths if Cs_of.get(path.family)]
     if not tasks:
+        return
+    if (runner := PATHS_RUNNER.get()) is not None:
+        runner([(path, Cs_of[path.family]) for path in tasks])
         return
     need = max(path.fold.bytes_needed(n_classes) for path in tasks)
     jobs = min(effective_n_jobs(n_jobs), len(tasks), _how_many_fit(need))

@@ -5,7 +5,9 @@
 a cluster hold. All take the same way through a fit from there on.
 """
 
+import shutil
 import sys
+import tempfile
 from numbers import Integral
 from typing import Any, Protocol, runtime_checkable
 
@@ -141,9 +143,10 @@ def open_limited(
     n, d = X.shape
     row_bytes = X.row_bytes if on_disk else max(1, int(rows.mean_nonzeros) * X.dtype.itemsize)
     shape = (n, d, n_classes)
-    placing: Placing = place(
-        shape, X.dtype.itemsize, n * row_bytes if on_disk else 0, loss, limit, resident_bytes()
-    )
+    data_bytes = n * row_bytes if on_disk else 0
+    disk = shutil.disk_usage(tempfile.gettempdir()).free
+    itemsize = X.dtype.itemsize
+    placing: Placing = place(shape, itemsize, data_bytes, loss, limit, resident_bytes(), disk)
     if placing.piece_bytes is None:
         return None, describe(placing, 1)
     rows_per_piece = max(1, placing.piece_bytes // row_bytes)

@@ -59,7 +59,7 @@ class KernelTopKClassifier(PathMixin, CallbackSupportMixin, ShortlistClassifier)
             intercept_scaling, class_weight, random_state, verbose, checkpoint, checkpoint_every
         Those of :class:`TopKClassifier`. The truncated entropy, which is not convex, has no
         kernel version. An intercept adds the constant ``intercept_scaling ** 2`` to the kernel.
-    kernel : {"rbf", "linear", "poly", "precomputed"} or callable, default="rbf"
+    kernel : {"rbf", "linear", "poly", "cosine", "precomputed"} or callable, default="rbf"
         A callable is given two matrices of rows and returns the matrix of its values, which must
         be positive semidefinite. With "precomputed", ``fit`` takes the kernel matrix of the
         training examples and ``predict`` that between new examples and all training examples.

@@ -8,17 +8,23 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
-from sklearn.metrics.pairwise import euclidean_distances, linear_kernel, polynomial_kernel
+from sklearn.metrics.pairwise import (
+    cosine_similarity,
+    euclidean_distances,
+    linear_kernel,
+    polynomial_kernel,
+)
 from sklearn.utils.extmath import row_norms
 
 from shortlist.solvers.storage.base import chunks
 
-KERNELS = ("linear", "rbf", "poly", "precomputed")
+KERNELS = ("linear", "rbf", "poly", "cosine", "precomputed")
 
 
 @dataclass(frozen=True)
 class KernelFunction:
-    """K(x, z): <x, z>, exp(-gamma |x - z|^2), (gamma <x, z> + coef0)^degree, or the user's own."""
+    """K(x, z): <x, z>, exp(-gamma |x - z|^2), (gamma <x, z> + coef0)^degree, the cosine of the
+    angle between x and z (0 if one is zero), or the user's own."""
 
     kernel: str | Callable
     gamma: float = 1.0
@@ -31,6 +37,8 @@ class KernelFunction:
             return linear_kernel(X, Z, dense_output=True)
         if self.kernel == "poly":
             return polynomial_kernel(X, Z, self.degree, self.gamma, self.coef0)
+        if self.kernel == "cosine":
+            return cosine_similarity(X, Z, dense_output=True)
         if self.kernel == "rbf":
             known = None if norms is None else norms[None, :]
             K = euclidean_distances(X, Z, Y_norm_squared=known, squared=True)
@@ -57,6 +65,8 @@ class KernelFunction:
             return np.ones(X.shape[0])
         if self.kernel == "linear":
             return row_norms(X, squared=True)
+        if self.kernel == "cosine":
+            return (row_norms(X, squared=True) > 0).astype(np.float64)
         if self.kernel == "poly":
             return (self.gamma * row_norms(X, squared=True) + self.coef0) ** self.degree
         # One block at a time: the diagonal of an unknown function has no shorter way.

@@ -11,6 +11,7 @@ from onnx.helper import np_dtype_to_tensor_dtype
 from scipy import sparse
 
 from shortlist.datasets.scaling import Scaling
+from shortlist.estimators.normalization import normalized
 
 from .answers import label_values
 
@@ -147,6 +148,9 @@ class _Nodes:
             return self.linear(features, coef, model.intercept_)
         if model.kernel == "linear":
             return self.linear(features, coef @ support, model.intercept_)
+        if model.kernel == "cosine":
+            units = normalized(support, "l2")
+            return self.linear(self.unit_rows(features), coef @ units, model.intercept_)
         return self.linear(self.kernel(model, features, support), coef, model.intercept_)
 
     def linear(self, features: str, coef: NDArray, intercept: NDArray) -> str:
@@ -161,7 +165,7 @@ class _Nodes:
         if callable(model.kernel):
             raise ValueError(
                 "a kernel given as a Python function has no form in ONNX; only 'linear', 'rbf', "
-                "'poly' and 'precomputed' have one"
+                "'poly', 'cosine' and 'precomputed' have one"
             )
         vectors = self.numbers("support_vectors", support.T)
         products = self.node("MatMul", [features, vectors], "products")

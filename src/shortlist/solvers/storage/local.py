@@ -28,6 +28,9 @@ class LocalDuals:
         for part in chunks(self.n, values.shape[1] * self.dtype.itemsize):
             store(duals, part, costs.y[part], values[costs.y[part]])
 
+    def scale_duals(self, duals: Duals, factor: float) -> None:
+        duals *= duals.dtype.type(factor)
+
     def sum_conjugates(self, loss: Loss, duals: Duals, costs: Costs, factor: float) -> float:
         """sum_i C_i L*(factor v_i)."""
         scratch = np.empty(duals.shape[1], duals.dtype)

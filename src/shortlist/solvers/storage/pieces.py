@@ -11,6 +11,7 @@ Duals are in memory, in a mapped file, or not kept at all: see ``solvers.memory`
 
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
 from typing import Any, Literal, Protocol
 
 import numpy as np
@@ -18,7 +19,7 @@ from numpy.typing import NDArray
 
 from shortlist._memory import release_pages
 from shortlist.losses.base import Loss
-from shortlist.solvers.duals import Duals, SparseDuals, mapped_duals
+from shortlist.solvers.duals import Duals, SparseDuals, mapped_duals, store
 from shortlist.solvers.storage.base import Costs, State, Sums
 from shortlist.solvers.storage.csr import CsrStorage
 from shortlist.solvers.storage.dense import DenseStorage
@@ -191,6 +192,30 @@ class PiecedStorage(ExplicitWeights, LocalDuals):
         if isinstance(duals, SparseDuals):
             duals.most_bytes = self._most_dual_bytes
         return duals
+
+    def spread_duals(self, by_class: NDArray, costs: Costs, duals: Duals) -> None:
+        values = by_class.astype(self.dtype)
+        for part in self._parts(duals):
+            store(duals, part, costs.y[part], values[costs.y[part]])
+
+    def scale_duals(self, duals: Duals, factor: float) -> None:
+        if isinstance(duals, SparseDuals):
+            duals *= factor
+            return
+        for part in self._parts(duals):
+            duals[part] *= duals.dtype.type(factor)
+
+    def sum_conjugates(self, loss: Loss, duals: Duals, costs: Costs, factor: float) -> float:
+        sums = super().sum_conjugates
+        return sum(
+            sums(loss, duals[part], self._costs(costs, part), factor) for part in self._parts(duals)
+        )
+
+    def _parts(self, duals: Duals) -> Iterator[slice]:
+        """The pieces' ranges; mapped duals leave memory after each."""
+        for begin, end in pairwise(self.bounds.tolist()):
+            yield slice(begin, end)
+            self._release(duals)
 
     def _release(self, duals: Duals) -> None:
         if self._duals_place == "mapped":

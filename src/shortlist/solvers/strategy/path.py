@@ -62,9 +62,12 @@ class Path:
         if self.last is not None and resume is None:
             # Where a descent was needed, it is needed for every larger C too.
             by_descent = problem.loss.convex and self.last.result.by_descent
-            if not problem.keeps_duals or (by_descent and self.last_C <= C):
+            keeps_duals = problem.keeps_duals
+            descends = not keeps_duals or (by_descent and self.last_C <= C)
+            if descends:
                 weights = self._predicted_weights(C)
-            else:
+            # The gradients of a hinge are poor duals: its own go along with the weights.
+            if keeps_duals and not (descends and problem.loss.smooth):
                 state = carry_over(problem, self.last.state, C / self.last_C)
         solution = train(
             problem,
@@ -108,7 +111,7 @@ def carry_over(problem: Problem, state: State, ratio: float) -> State:
         factor = _best_factor(problem, state.duals, norm * ratio**2, ratio)
         if factor == 0.0:
             return problem.zero_state()
-    state.duals *= state.duals.dtype.type(factor)
+    problem.storage.scale_duals(state.duals, factor)
     state.weights *= state.weights.dtype.type(ratio * factor)
     # Errors grow with the weights; duals rounded again add theirs.
     state.rounding *= (ratio * factor) ** 2
@@ -127,7 +130,7 @@ def state_from_duals(problem: Problem, duals: Duals, starts: NDArray) -> State:
     factor = _best_factor(problem, duals, before, np.inf)
     if factor == 0.0:
         return problem.zero_state()
-    state.duals *= state.duals.dtype.type(factor)
+    problem.storage.scale_duals(state.duals, factor)
     problem.rebuild(state)
     return state
 

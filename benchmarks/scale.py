@@ -1,0 +1,143 @@
+"""Figures past memory and past one machine: ``python -m benchmarks.scale COMMAND``.
+
+    generate FOLDER                      1,281,167 x 768 float32 features of 1000 classes, 3.9 GB
+    fit FOLDER LOSS C [LIMIT] [CS...]    train on them, mapped; with CS the path over C
+    rounds                               rounds and bytes to the gap for 1, 2, 4 and 8 workers
+
+``docs/scale.md`` has what they print. A fit also measures the two products with the data that an
+epoch cannot avoid, in the same process on part of the rows.
+"""
+
+import json
+import resource
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+
+N, D, M = 1_281_167, 768, 1000
+# Standard deviation of an example around its class's mean, each of length about one.
+NOISE = 1.5
+ROWS_AT_ONCE = 1 << 16
+
+
+def generate(folder: str) -> None:
+    """Clusters of length about one, in random order, normalised as embeddings often are."""
+    random = np.random.default_rng(0)
+    centres = random.standard_normal((M, D), np.float32) / np.float32(np.sqrt(D))
+    y = random.integers(0, M, N)
+    X = np.lib.format.open_memmap(Path(folder) / "X.npy", "w+", np.float32, (N, D))
+    for begin in range(0, N, ROWS_AT_ONCE):
+        labels = y[begin : begin + ROWS_AT_ONCE]
+        noise = random.standard_normal((len(labels), D), np.float32) * np.float32(NOISE / D**0.5)
+        rows = centres[labels] + noise
+        X[begin : begin + ROWS_AT_ONCE] = rows / np.linalg.norm(rows, axis=1, keepdims=True)
+    np.save(Path(folder) / "y.npy", y)
+
+
+def fit(folder: str, loss: str, C: str, limit: str = "none", *Cs: str) -> None:
+    """Print a line of JSON: what training took, and what the products alone would take."""
+    from shortlist import TopKClassifier
+
+    X = np.load(Path(folder) / "X.npy", mmap_mode="r")
+    y = np.load(Path(folder) / "y.npy")
+    k = 5 if loss == "smooth_hinge" else 1
+    model = TopKClassifier(
+        loss,
+        k=k,
+        C=float(C),
+        random_state=0,
+        memory_limit=None if limit == "none" else limit,
+        verbose=1,
+    )
+    began = time.perf_counter()
+    if Cs:
+        models = model.fit_path(X, y, [float(C) for C in Cs])
+    else:
+        models = [model.fit(X, y)]
+    seconds = time.perf_counter() - began
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    results = [model.result_ for model in models]
+    print(
+        json.dumps(
+            {
+                "loss": loss,
+                "C": [model.C for model in models],
+                "plan": getattr(models[0], "memory_plan_", "everything in memory, rows mapped"),
+                "seconds": seconds,
+                "training_seconds": [result.seconds for result in results],
+                "epochs": [result.epochs for result in results],
+                "status": [result.status for result in results],
+                "relative_gap": [result.relative_gap for result in results],
+                "solver": [result.solver for result in results],
+                "peak_gigabytes": peak / 1e9,
+                "products_seconds": _products(X),
+            }
+        )
+    )
+
+
+def _products(X: np.ndarray, rows: int = 1 << 16) -> float:
+    """Seconds for X W and X' G over all rows, measured on some of them."""
+    x = np.array(X[:rows])
+    W = np.ones((D, M), np.float32)
+    x[:256] @ W  # threads are started
+    began = time.perf_counter()
+    scores = x @ W
+    x.T @ scores
+    return (time.perf_counter() - began) * N / rows
+
+
+def rounds() -> None:
+    """A table in Markdown, from a local Ray."""
+    import ray
+
+    from shortlist import TopKClassifier
+    from shortlist.distributed.group import Group
+    from shortlist.distributed.shards import shards_of_arrays
+    from shortlist.distributed.storage import RemoteRows
+
+    random = np.random.default_rng(0)
+    n, d, m = 20_000, 128, 50
+    y = random.integers(0, m, n)
+    X = random.standard_normal((m, d), np.float32)[y] + 2 * random.standard_normal(
+        (n, d), np.float32
+    )
+    X /= np.linalg.norm(X, axis=1, keepdims=True)
+    ray.init(num_cpus=8, include_dashboard=False, log_to_driver=False, logging_level="error")
+    print("| loss | C | workers | epochs | rounds | MB sent | seconds | way |")
+    print("| --- | --- | --- | --- | --- | --- | --- | --- |")
+    for n_workers in (0, 1, 2, 4, 8):
+        group = None
+        if n_workers:
+            shards, order = shards_of_arrays(X, n_workers, 0)
+            group = Group(shards, 1, 300.0)
+            rows, labels = RemoteRows(group, None), y[order]
+        else:
+            rows, labels = X, y
+        for loss in ("softmax", "smooth_hinge"):
+            for C in (0.1, 1.0, 10.0):
+                model = TopKClassifier(loss, C=C, random_state=0)
+                model.fit(rows, labels)  # kernels are loaded
+                if group:
+                    group.sums = group.bytes_sent = 0
+                began = time.perf_counter()
+                model.fit(rows, labels)
+                seconds = time.perf_counter() - began
+                result = model.result_
+                sums, sent = (group.sums, group.bytes_sent) if group else (0, 0)
+                name = n_workers or "one process"
+                print(
+                    f"| {loss} | {C:g} | {name} | {result.epochs:.1f} | {sums} | "
+                    f"{sent / 1e6:.1f} | {seconds:.2f} | {result.solver} |",
+                    flush=True,
+                )
+        if group:
+            group.close()
+    ray.shutdown()
+
+
+if __name__ == "__main__":
+    command, *arguments = sys.argv[1:]
+    {"generate": generate, "fit": fit, "rounds": rounds}[command](*arguments)

@@ -1,0 +1,53 @@
+"""``shortlist train --workers``: a Ray of its own, which leaves nothing behind."""
+
+import os
+import shutil
+import tempfile
+
+import numpy as np
+import pytest
+
+import shortlist
+from shortlist import TopKClassifier
+from shortlist.distributed.cluster import connected
+from tests.cli.conftest import Files, shell
+
+pytest.importorskip("ray")
+
+
+def processes_with(text: str) -> list[str]:
+    """Command lines of running processes that name a folder."""
+    found = []
+    for process in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            with open(f"/proc/{process}/cmdline", "rb") as file:
+                line = file.read().replace(b"\0", b" ").decode(errors="replace")
+        except OSError:
+            continue
+        found += [line] if text in line else []
+    return found
+
+
+def test_a_cluster_is_started_and_stopped(tmp_path, monkeypatch):
+    files = Files(tmp_path)
+    folder = tempfile.mkdtemp(dir="/tmp")  # sockets need short names
+    try:
+        monkeypatch.setenv("TMPDIR", folder)
+        ended = shell("train", files / "data.svm", "-o", files / "model", "--workers", 2, "-q")
+        assert ended.code == 0, ended.err
+        assert os.listdir(folder) == []
+        assert processes_with(folder) == []
+    finally:
+        shutil.rmtree(folder)
+    model = shortlist.load(files / "model")
+    alone = TopKClassifier(random_state=0).fit(files.X, files.y)
+    assert model.result_.primal == pytest.approx(alone.result_.primal, rel=1e-3)
+    np.testing.assert_allclose(model.coef_, alone.coef_, atol=0.1)
+
+
+def test_no_cluster_at_the_address():
+    with (
+        pytest.raises(ConnectionError, match=r"no Ray cluster at '127\.0\.0\.1:1': .*refused"),
+        connected("127.0.0.1:1", 2),
+    ):
+        pass
