@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import unicodedata
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 # Control characters, lone surrogates, and the separators that start a new line.
 _ESCAPED_CATEGORIES = frozenset(["Cc", "Cs", "Zl", "Zp"])
@@ -29,3 +32,69 @@ def _escaped(character: str) -> str:
     if character in _DIRECTIONS or unicodedata.category(character) in _ESCAPED_CATEGORIES:
         return character.encode("unicode_escape").decode("ascii")
     return character
+
+
+class Phrase:
+    """Text with settings in it: ``"use " + Setting("loss", "entropy") + "."``."""
+
+    def __init__(self, *parts: str | Setting) -> None:
+        self._parts = parts
+
+    @property
+    def parts(self) -> tuple[str | Setting, ...]:
+        return self._parts
+
+    def __add__(self, other: Words) -> Phrase:
+        return Phrase(*self.parts, *_parts_of(other))
+
+    def __radd__(self, other: Words) -> Phrase:
+        return Phrase(*_parts_of(other), *self.parts)
+
+
+@dataclass(frozen=True)
+class Setting(Phrase):
+    """A parameter that a message speaks of, with the value it should have, if any.
+
+    Python knows it as ``label_type='str'``; the command as ``--label-type str``.
+    """
+
+    parameter: str
+    value: Any = ...
+
+    @property
+    def parts(self) -> tuple[str | Setting, ...]:
+        return (self,)
+
+    @property
+    def has_value(self) -> bool:
+        return self.value is not ...
+
+    def __str__(self) -> str:
+        return f"{self.parameter}={self.value!r}" if self.has_value else self.parameter
+
+
+Words = str | Phrase
+
+
+def _parts_of(words: Words) -> tuple[str | Setting, ...]:
+    return (words,) if isinstance(words, str) else words.parts
+
+
+def worded(words: Words, name: Callable[[Setting], str] = str) -> str:
+    """Return a message with every setting as ``name`` puts it.
+
+    >>> worded("use " + Setting("loss", "entropy") + ".")
+    "use loss='entropy'."
+    """
+    parts = _parts_of(words)
+    return "".join(part if isinstance(part, str) else name(part) for part in parts)
+
+
+def few(items: Sequence[Any], most: int, show: Callable[[Any], str] = repr) -> str:
+    """Return the first items of a list, with an ellipsis if there are more.
+
+    >>> few(["a", "b", "c"], 2)
+    "'a', 'b', ..."
+    """
+    listed = ", ".join(show(item) for item in items[:most])
+    return listed if len(items) <= most else f"{listed}, ..."

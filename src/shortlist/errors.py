@@ -1,18 +1,54 @@
-"""The errors of reading files. Each is a ValueError, told in one line that names the file."""
+"""The errors of files and of parameters. Each is a ValueError, told in one line."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 
-from ._text import escape_controls
+from ._text import Setting, Words, escape_controls, worded
 
 
-class DataError(ValueError):
+class Worded(Exception):
+    """An error or warning whose message names parameters: in ``str`` as Python does."""
+
+    def __init__(self, words: Words) -> None:
+        self._words = words
+        super().__init__(self.worded())
+
+    def worded(self, name: Callable[[Setting], str] = str) -> str:
+        """Return the message in one line, with each parameter as ``name`` puts it."""
+        return escape_controls(" ".join(worded(self._words, name).split()))
+
+
+class WordedError(Worded, ValueError):
+    """A ValueError whose message names parameters."""
+
+
+class ParameterError(WordedError):
+    """A parameter that cannot be what it is.
+
+    Parameters
+    ----------
+    parameter : str
+        Its name, also an attribute.
+    problem : str or Phrase
+        What is wrong, to stand behind the name: "must be positive; got -1".
+    """
+
+    def __init__(self, parameter: str, problem: Words) -> None:
+        self.parameter, self._problem = parameter, problem
+        super().__init__(Setting(parameter) + " " + problem)
+
+    def __reduce__(self) -> tuple[type, tuple[str, Words]]:
+        return type(self), (self.parameter, self._problem)
+
+
+class DataError(WordedError):
     """Data that cannot be used, told in one line that names the file and the place.
 
     Parameters
     ----------
-    message : str
+    message : str or Phrase
         What is wrong, in the user's terms. Control characters in it are shown escaped.
     path : path-like or None
         The file at fault; ``"-"`` is shown as standard input.
@@ -24,7 +60,7 @@ class DataError(ValueError):
 
     def __init__(
         self,
-        message: str,
+        message: Words,
         *,
         path: str | os.PathLike[str] | None = None,
         line: int | None = None,
@@ -40,8 +76,7 @@ class DataError(ValueError):
             place.append(f"line {line}")
         if row is not None:
             place.append(f"row {row}")
-        text = " ".join(message.split())
-        super().__init__(escape_controls(f"{', '.join(place)}: {text}" if place else text))
+        super().__init__(f"{', '.join(place)}: " + message if place else message)
 
 
 class ModelFileError(DataError):

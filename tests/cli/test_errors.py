@@ -1,5 +1,6 @@
 """Whatever is wrong: one line that names file and line, exit code 2, and no file left behind."""
 
+import io
 import os
 import re
 from pathlib import Path
@@ -16,6 +17,13 @@ def bad_file(tmp_path, name, content):
     path = tmp_path / name
     path.write_bytes(content.encode() if isinstance(content, str) else content)
     return path
+
+
+def npz(**arrays):
+    """The bytes of an .npz file."""
+    buffer = io.BytesIO()
+    np.savez(buffer, **arrays)
+    return buffer.getvalue()
 
 
 def check_refused(ended, tmp_path, left, *words):
@@ -36,14 +44,22 @@ BAD = {
     "nan.svm": ("1 1:1\n2 1:nan\n", "line 2: value 'nan' of feature 1 is not finite"),
     "order.svm": ("1 2:1 1:1\n", "line 1: feature index 1 follows 2"),
     "empty.svm": ("", "holds no examples"),
-    "one.svm": ("1 1:1\n1 1:2\n", "at least 2 classes"),
+    "one.svm": ("1 1:1\n1 1:2\n", "training needs at least 2 classes; y holds only one class, 1"),
     "cut.svm.gz": (b"\x1f\x8b\x08\x00", "cut short or damaged"),
     "columns.csv": ("a,b,y\n1,2,0\n1,2,3,1\n", "line 3: has 4 columns where 3 are expected"),
     "short.csv": ("a,b,y\n1,2,0\n1,2\n", "line 3: has 2 columns where 3 are expected"),
     "label.csv": ("a,b,y\n1,2,0\n1,2,1.5\n", "line 3: label '1.5' is not an integer"),
     "mixed.csv": ("a,b,y\n1,2,0\n1,2,cat\n", "line 3: label 'cat' is not a number"),
-    "nan.csv": ("a,b,y\n1,2,0\n1,nan,1\n", "line 3: column 2 (b) is nan, not finite"),
-    "text.csv": ("a,b,y\n1,2,0\n1,x,1\n", "line 3: column 2 (b) is 'x', not a number"),
+    "nan.csv": ("a,b,y\n1,2,0\n1,nan,1\n", "line 3: column 'b' is nan, not finite"),
+    "text.csv": ("a,b,y\n1,2,0\n1,x,1\n", "line 3: column 'b' is 'x', not a number"),
+    "semicolons.csv": ("a;b;y\n1;2;0\n", "separated by ';': --delimiter ';')"),
+    "missing.csv": ("a,b,y\n1,,0\n", "column 'b' is empty (missing? --missing mean fills it"),
+    "bare.svm": ("1:1\n2:1\n", "no label before the first feature (--label none reads"),
+    "two.csv": ("a,label,target\n1,2,3\n", "may both hold the labels: say which with --label"),
+    "huge.csv": ("1,1\n2,1e300\n", "beyond 64-bit integers (--label-type str takes"),
+    "comma.txt": ("1,2\n3,4\n", "holds a comma (for CSV: --format csv)"),
+    "features.npz": (npz(X=np.ones((2, 2))), "give their file (--labels FILE), or --label none"),
+    "many.npz": (npz(**{f"a{i:02}": np.ones(1) for i in range(20)}), "a10, a11, ...)"),
     "empty.csv": ("", "holds no examples"),
     "header.csv": ("a,b,y\n", "holds no examples, only a header"),
     "cut.npz": (b"PK\x03\x04", "is not a complete .npz archive"),
@@ -56,7 +72,7 @@ BAD = {
 def test_bad_training_files(command, tmp_path, name):
     content, words = BAD[name]
     path = bad_file(tmp_path, name, content)
-    place = [] if words == "at least 2 classes" else [f"shortlist: {path}"]
+    place = [] if name == "one.svm" else [f"shortlist: {path}"]
     options = ["--label", "-1"] if name == "cut.npy" else []
     ended = command("train", path, "-o", "m", *options)
     check_refused(ended, tmp_path, [name], words, *place)
@@ -125,14 +141,14 @@ PARAMETERS = [
     (["-k", 3], "k must lie between 1 and the number of classes less one, here 2"),
     (["-k", 0], "k must be 1 or larger; got 0"),
     (["-k", "many"], "Invalid value for '-k' / '--k'"),
-    (["-C", 0], "C must be a positive finite number"),
+    (["-C", 0], "shortlist: -C must be a positive finite number"),
     (["-C", "-1"], "C must be a positive finite number"),
-    (["-e", 0], "tol must be a positive finite number"),
+    (["-e", 0], "shortlist: --tol must be a positive finite number"),
     (["-B", "nan"], "-B must be a finite number"),
     (["--max-epochs", 0], "--max-epochs must be an integer, 1 or larger"),
-    (["--smoothing", "-1", "--loss", "smooth_hinge"], "smoothing must be a finite number"),
+    (["--smoothing", "-1", "--loss", "smooth_hinge"], "--smoothing must be a finite number"),
     (["--loss", "nosuch"], "'nosuch' is not one of 'entropy'"),
-    (["--loss", "softmax", "-k", 2], "softmax is the entropy loss at k=1"),
+    (["--loss", "softmax", "-k", 2], "at k=1; got k=2. Use --loss entropy."),
     (["--nosuch"], "No such option"),
     (["--class-weight", "9=2"], "the data has no label '9'"),
     (["--class-weight", "heavy"], "must be balanced or LABEL=WEIGHT"),
@@ -164,6 +180,7 @@ def test_bad_parameters(command, tmp_path, options, words):
         (["train", "good.svm", "-v", 1], "-v must be 2 or more folds"),
         (["train", "letter", "--format", "csv", "-o", "m"], "letter is a data set known by name"),
         (["train", "letter", "--label", "3", "-o", "m"], "which letter is not"),
+        (["cv", "good.svm", "-v", 4], "-v 4: the largest class has only 1 examples"),
         (["cv", "good.svm", "--Cs", "a,b"], "--Cs must be numbers separated by commas"),
         (["cv", "good.svm", "--ks", "1.5"], "--ks must be numbers separated by commas"),
         (["cv", "good.svm", "--also", "nosuch"], "unknown loss 'nosuch'"),
@@ -179,6 +196,13 @@ def test_bad_parameters(command, tmp_path, options, words):
 def test_bad_usage(command, tmp_path, args, words):
     bad_file(tmp_path, "good.svm", GOOD)
     check_refused(command(*args), tmp_path, ["good.svm"], words)
+
+
+def test_what_training_refuses_is_told_in_options(command, tmp_path):
+    bad_file(tmp_path, "good.svm", GOOD)
+    ended = command("cv", "good.svm", "--val", "good.svm", "--Cs", "-1,1")
+    assert ended.code == 2
+    assert ended.err.endswith("every C in --Cs must be a positive finite number; got -1.0\n")
 
 
 def test_lengths_beyond_the_classes(command, files, tmp_path, model):

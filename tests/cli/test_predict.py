@@ -228,3 +228,32 @@ def test_probabilities_of_any_loss_are_fitted_to_other_examples(command, files, 
     scaled = TemperatureScaling(shortlist.load(model)).fit(files.X, files.y)
     expected = np.sort(scaled.predict_proba(files.X), axis=1)[:, :0:-1]
     np.testing.assert_allclose(np.array(lines[1:])[:, 3:].astype(float), expected, rtol=1e-6)
+
+
+STRANGE = np.array(["=1+1", "\x1b[31mred", "plain", "@sum"])
+
+
+def test_formulas_are_defused_only_if_asked(command, files):
+    path = files.write_csv("strange.csv", [*"pqrst", "label"], files.X, STRANGE[files.y])
+    assert command("train", path, "-o", "m", "-q").code == 0
+    as_is = command("predict", "m", path, "--no-scores")
+    labels = shortlist.load("m").predict(files.X).tolist()
+    assert as_is.out.splitlines()[1:] == labels
+    assert as_is.err == ""
+    asked = command("predict", "m", path, "--no-scores", "--spreadsheet")
+    changed = [f"'{label}" if label[0] in "=@" else label for label in labels]
+    assert asked.out.splitlines()[1:] == changed
+    count = sum(label[0] in "=@" for label in labels)
+    assert asked.err == f"shortlist: a ' was put before {count} fields that begin like a formula\n"
+
+
+def test_control_characters_do_not_reach_a_terminal(command, files, monkeypatch, capsys):
+    path = files.write_csv("strange.csv", [*"pqrst", "label"], files.X, STRANGE[files.y])
+    assert command("train", path, "-o", "m", "-q").code == 0
+    assert "\x1b[31mred" in command("predict", "m", path, "--no-scores").out
+    assert "\\x1b[31mred" in command("evaluate", "m", path, "--classes", -1).out
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    for arguments in (["predict", "m", path], ["predict", "m", path, "--json"]):
+        shown = command(*arguments).out
+        assert "red" in shown
+        assert "\x1b" not in shown

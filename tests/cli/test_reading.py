@@ -63,6 +63,7 @@ def test_a_guessed_base_that_other_data_contradicts_is_an_error(command):
     refused = command("evaluate", "m", "test.svm")
     assert refused.code == 2
     assert "test.svm, line 1: feature index 0 in a file whose features count from 1" in refused.err
+    assert "read it with --index-base 0" in refused.err
 
 
 def test_coordinates_are_not_taken_for_labels(command, tmp_path):
@@ -157,7 +158,7 @@ def test_weights_names_and_missing_values_of_a_table(command, files):
     path = files.write_csv("people.csv", columns, ids, ids, cells, weight, NAMES[files.y])
     options = ["--id", "who", "--drop", "note", "--weight", "w"]
     refused = command("train", path, "-o", "m", *options)
-    assert "line 2: column 3 (p) is 'NA', not a number" in refused.err
+    assert "line 2: column 'p' is 'NA', not a number" in refused.err
     assert command("train", path, "-o", "m", *options, "--missing", "mean", "-q").code == 0
     filled = files.X.copy()
     filled[::10, 0] = filled[np.arange(120) % 10 != 0, 0].mean()
@@ -222,7 +223,7 @@ def test_scaling_is_kept_in_the_model(command, files, kind):
     X = files.X * np.array([1000, 1, 0.01, 1, 1])
     path = files.write_csv("uneven.csv", [*"pqrst", "y"], X, files.y)
     hinted = command("train", path, "-o", "m")
-    assert hinted.err.splitlines()[2].startswith("hint: values of p are around ")
+    assert hinted.err.splitlines()[2].startswith("hint: values of column 'p' are around ")
     ended = command("train", path, "-o", "m", "--scale", kind, "--val", path, "--json")
     assert ended.err.splitlines()[0].endswith(f"5 features; scaled: {kind}")
     assert "hint" not in ended.err

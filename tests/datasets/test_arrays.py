@@ -228,7 +228,7 @@ def test_npy_errors(tmp_path):
     np.save(path, X)
     with pytest.raises(DataError, match="holds one array: give the labels' file"):
         read_dataset(path)
-    with pytest.raises(DataError, match="has no column 9, only 4 columns"):
+    with pytest.raises(DataError, match="has no column 9, only 0 to 3"):
         read_npy(path, label=9)
     whole = path.read_bytes()
     for size in (0, 20, len(whole) - 8):

@@ -64,7 +64,7 @@ def test_reads_standard_input(monkeypatch, compress):
 
 def test_names_the_line_on_standard_input(monkeypatch):
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"1 1:1\nx 1:2\n")))
-    with pytest.raises(DataError, match=r"^standard input, line 2: label 'x' is not a number$"):
+    with pytest.raises(DataError, match=r"^standard input, line 2: label 'x' is not a number "):
         read_dataset("-")
 
 

@@ -120,7 +120,7 @@ def test_scipys_own_files(tmp_path):
         words = read_dataset(tmp_path / "X.npz", labels=tmp_path / "y.txt").y
         assert words.tolist() == ["ant", "bee", "ant", "bee", "ant", "bee"]
         assert read_dataset(tmp_path / "X.npz", label=None).y is None
-    with pytest.raises(DataError, match=r"holds no labels 'y': give their file \(labels=\)"):
+    with pytest.raises(DataError, match=r"holds no labels 'y': give their file \(labels\)"):
         read_dataset(tmp_path / "X.npz")
     sparse.save_npz(tmp_path / "X.npz", X.tobsr())
     with pytest.raises(DataError, match="its format is 'bsr': save it as CSR"):

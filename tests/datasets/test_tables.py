@@ -89,7 +89,7 @@ def test_header_that_is_given(tmp_path):
     path = write(tmp_path, "1,2,3\n4,5,6\n")
     assert read_dataset(path, header=True).X.tolist() == [[4, 5]]
     assert read_dataset(path, header=True).feature_names == ("1", "2")
-    with pytest.raises(DataError, match="line 1: column 1 is 'a'"):
+    with pytest.raises(DataError, match=r"line 1: column 0 \(the first is 0\) is 'a'"):
         read_dataset(write(tmp_path, "a,b\n1,2\n"), header=False)
 
 
@@ -99,11 +99,11 @@ BAD_CSV = [
     ("a,b,label\n", "holds no examples, only a header"),
     ("1,2,3\n4,5\n", "line 2: has 2 columns where 3 are expected"),
     ("1,2,3\n4,5,6,7\n", "line 2: has 4 columns where 3 are expected"),
-    ("a,b,y\n1,2,3\n\n4,x,6\n", r"line 4: column 2 \(b\) is 'x', not a number"),
-    ("1,2,3\n4,,6\n", "line 2: column 2 is empty"),
-    ("1,2,3\n4,1_0,6\n", "line 2: column 2 is '1_0', not a number"),
-    ("1,2,3\nnan,5,6\n", "line 2: column 1 is nan, not finite"),
-    ("1,2,3\n4,-inf,6\n", "line 2: column 2 is -inf, not finite"),
+    ("a,b,y\n1,2,3\n\n4,x,6\n", r"line 4: column 'b' is 'x', not a number"),
+    ("1,2,3\n4,,6\n", r"line 2: column 1 \(the first is 0\) is empty"),
+    ("1,2,3\n4,1_0,6\n", r"line 2: column 1 \(the first is 0\) is '1_0', not a number"),
+    ("1,2,3\nnan,5,6\n", r"line 2: column 0 \(the first is 0\) is nan, not finite"),
+    ("1,2,3\n4,-inf,6\n", r"line 2: column 1 \(the first is 0\) is -inf, not finite"),
     ("1,2,3\n4,5,six\n", "line 2: label 'six' is not a number, unlike others here"),
     ("1,2,3\n4,5,6.5\n", "line 2: label '6.5' is not an integer"),
     ("1,2,3\n4,5,nan\n", "line 2: label 'nan' is not finite"),
@@ -125,14 +125,14 @@ def test_bad_csv(tmp_path, text, problem):
 
 
 def test_line_numbers_count_quoted_line_ends(tmp_path):
-    with pytest.raises(DataError, match="line 4: column 1"):
+    with pytest.raises(DataError, match="line 4: column 'a'"):
         read_dataset(write(tmp_path, 'a,y\n1,"two\nlines"\nx,3\n'))
 
 
 def test_columns_that_are_not_there(tmp_path):
     with pytest.raises(DataError, match=r"has no column 'kind' \(columns: a, label, b, c\)"):
         read_dataset(write(tmp_path, NAMED), label="kind")
-    with pytest.raises(DataError, match="has no column 7, only 4 columns"):
+    with pytest.raises(DataError, match="has no column 7, only 0 to 3"):
         read_dataset(write(tmp_path, NAMED), label=7)
 
 

@@ -71,6 +71,13 @@ def of(dataset, first, second):
     return Table3Result(dataset, 100, accuracy, {}, {}, {})
 
 
+def test_numbers_on_other_examples_are_not_counted_as_the_papers(three_methods):
+    within, _, time = section(Outcome(LETTER, PARTS, three_methods), 1e-3).headlines
+    assert "within 0.7 points" in within[1]
+    half = replace(PARTS, X_train=PARTS.X_train[:5250], y_train=PARTS.y_train[:5250])
+    assert section(Outcome(LETTER, half, three_methods), 1e-3).headlines == [time]
+
+
 def test_mean_ranks_over_data_sets_stand_beside_the_papers():
     table = table3.ranks_section([of("letter", 90.0, 80.0), of("aloi", 70.0, 70.0)]).tables[0]
     assert [row[0] for row in table.rows] == ["LR-Multi", "SVM-Multi"]

@@ -1,4 +1,4 @@
-"""The change of variables of a descent: exact, harmless where it cannot help, worth its cost."""
+"""Models of the Hessian: what they say, and worth their cost."""
 
 import numpy as np
 import pytest
@@ -6,8 +6,8 @@ import pytest
 from shortlist import losses
 from shortlist.solvers.records.run import Run
 from shortlist.solvers.strategy import conditioning, descent
-from shortlist.solvers.strategy.conditioning import Conditioner, condition, count_blocks
-from tests.solvers.problems import make_data, make_problem
+from shortlist.solvers.strategy.conditioning import Identity, Kind, Plan, make_model, plan
+from tests.solvers.problems import make_costs, make_data, make_problem
 
 LOSSES = {
     "softmax": {},
@@ -29,67 +29,77 @@ def weights_for(problem, seed=0):
     return 0.01 * np.random.default_rng(seed).normal(size=zero.shape)
 
 
+def inverse_of(model, shape):
+    """The matrix that the model multiplies gradients with, for weights in the order of W."""
+    size = shape[0] * shape[1]
+    columns = [model.solve(column.reshape(shape)).reshape(-1) for column in np.eye(size)]
+    return np.stack(columns, axis=1)
+
+
+def hessian_at(problem, W, step=1e-6):
+    """Second derivatives of the primal, by central differences of its gradient."""
+    columns = []
+    for entry in np.eye(W.size):
+        shift = step * entry.reshape(W.shape)
+        ahead, behind = (problem.primal_gradient(W + sign * shift)[1] for sign in (1, -1))
+        columns.append((ahead - behind).reshape(-1) / (2 * step))
+    return np.stack(columns, axis=1)
+
+
 @pytest.mark.parametrize("name", LOSSES)
-@pytest.mark.parametrize("bias", [0.0, 2.0])
-def test_the_variables_and_their_gradient(name, bias):
-    X, y = lopsided()
-    problem = make_problem("dense", losses.get(name, **LOSSES[name]), X, y, 3.0, bias)
+@pytest.mark.parametrize(("storage", "bias"), [("dense", 2.0), ("csr", 0.0)])
+def test_the_coupled_model_is_the_hessian(name, storage, bias):
+    X, y = make_data(n=60, d=5, m=4)
+    problem = make_problem(storage, losses.get(name, **LOSSES[name]), X, y, make_costs(60), bias)
     W = weights_for(problem)
-    conditioner = condition(problem, W)
-    assert conditioner.factors is not None
-    Z = conditioner.forward(W)
-    assert np.abs(Z - W).max() > 0.1
-    np.testing.assert_allclose(conditioner.backward(Z), W, rtol=1e-9, atol=1e-12)
-
-    gradient = conditioner.gradient(problem.primal_gradient(W)[1])
-    direction = np.random.default_rng(1).normal(size=Z.shape)
-    ahead, behind = (
-        problem.primal_gradient(conditioner.backward(Z + step * direction))[0]
-        for step in (1e-5, -1e-5)
-    )
-    assert (ahead - behind) / 2e-5 == pytest.approx(np.vdot(gradient, direction), rel=1e-5)
+    model = make_model(problem, W, Plan(Kind.COUPLED, 60))
+    assert model.exact
+    product = inverse_of(model, W.shape) @ hessian_at(problem, W)
+    np.testing.assert_allclose(product, np.eye(W.size), atol=1e-4)
 
 
-@pytest.mark.parametrize("each", [True, False])
+@pytest.mark.parametrize("kind", [Kind.CLASSES, Kind.MEAN])
 @pytest.mark.parametrize("storage", ["dense", "csr"])
 @pytest.mark.parametrize("bias", [0.0, 2.0])
-def test_the_factors_are_those_of_the_weighted_second_moments(storage, bias, each, monkeypatch):
+def test_blocks_are_the_weighted_second_moments(storage, bias, kind):
     X, y = lopsided(n=300)
     problem = make_problem(storage, losses.get("softmax"), X, y, 3.0, bias)
     W = weights_for(problem)
-    if not each:
-        monkeypatch.setattr(conditioning, "MOST_NUMBERS", 100)
-    factors = condition(problem, W).factors
+    model = make_model(problem, W, Plan(kind, 300))
     full = np.c_[X, np.full(len(X), bias)]
     scores = full @ W
     p = np.exp(scores - scores.max(axis=1, keepdims=True))
     p /= p.sum(axis=1, keepdims=True)
     shares = np.abs(p - np.eye(4)[y])
-    columns = shares.T if each else [shares.mean(axis=1)]
-    assert len(factors) == len(columns)
-    for factor, share in zip(factors, columns, strict=True):
-        expected = np.eye(full.shape[1]) + 0.02 * 3.0 * full.T @ (full * share[:, None])
-        np.testing.assert_allclose(factor.T @ factor, expected, rtol=1e-9, atol=1e-9)
+    if kind is Kind.MEAN:
+        shares[:] = shares.mean(axis=1, keepdims=True)
+    gradient = np.random.default_rng(1).normal(size=W.shape)
+    for c, share in enumerate(shares.T):
+        block = np.eye(full.shape[1]) + 0.02 * 3.0 * full.T @ (full * share[:, None])
+        expected = np.linalg.solve(block, gradient[:, c])
+        np.testing.assert_allclose(model.solve(gradient)[:, c], expected, rtol=1e-7, atol=1e-10)
 
 
-def test_a_sample_stands_for_all():
+@pytest.mark.parametrize("kind", [Kind.CLASSES, Kind.COUPLED])
+def test_a_sample_stands_for_all(kind):
     X, y = lopsided(n=4500)
     problem = make_problem("dense", losses.get("ova_logistic"), X, y, 3.0, 1.0)
-    W = np.zeros_like(problem.zero_state().weights)  # where every |v| is 1/2
-    factor = condition(problem, W).factors[2]
-    full = np.c_[X, np.ones(len(X))]
-    expected = np.eye(full.shape[1]) + 0.02 * 3.0 * 0.5 * full.T @ full
-    np.testing.assert_allclose(factor.T @ factor, expected, rtol=0.1, atol=0.1 * expected.max())
+    W = np.zeros_like(problem.zero_state().weights)  # where all examples have the same curvature
+    gradient = np.random.default_rng(0).normal(size=W.shape)
+    part, whole = (make_model(problem, W, Plan(kind, size)).solve(gradient) for size in (900, 4500))
+    assert not np.array_equal(part, whole)
+    np.testing.assert_allclose(part, whole, atol=0.15 * np.abs(whole).max())
 
 
+@pytest.mark.parametrize("kind", [Kind.MEAN, Kind.CLASSES, Kind.COUPLED])
 @pytest.mark.parametrize("name", LOSSES)
-def test_fewer_evaluations_to_the_same_optimum(name, monkeypatch):
+def test_fewer_evaluations_to_the_same_optimum(name, kind, monkeypatch):
     X, y = lopsided()
     results = []
-    for choose in (lambda *_: Conditioner(), condition):
+    for chosen in (Plan(Kind.NONE), Plan(kind, 200, 8)):
         problem = make_problem("dense", losses.get(name, **LOSSES[name]), X, y, 100.0, 1.0)
         run = Run(problem, problem.zero_state(), 1e-3, 10**5)
-        monkeypatch.setattr(descent, "condition", choose)
+        monkeypatch.setattr(descent, "plan", lambda *_, chosen=chosen, **__: chosen)
         status, _ = descent.descend(run, problem.zero_state().weights)
         assert status == "converged"
         results.append((run.epochs, problem.primal(run.weights)))
@@ -104,23 +114,39 @@ def test_fewer_evaluations_to_the_same_optimum(name, monkeypatch):
         ("gram", "softmax", {}),
         ("dense", "truncated_entropy", {}),
         ("csr", "softmax", {"n": 1500, "d": 600}),
-        ("dense", "softmax", {"n": 20, "d": 30}),
+        ("dense", "softmax", {"n": 700, "d": 400}),
     ],
 )
 def test_left_out_where_it_does_not_belong(storage, name, shape):
     X, y = make_data(**{"n": 200, "d": 6, "m": 4, **shape})
     options = {"k": 2} if name == "truncated_entropy" else {}
     problem = make_problem(storage, losses.get(name, **options), X, y, 1.0, 1.0)
-    assert count_blocks(problem) == 0
-    assert condition(problem, weights_for(problem)).factors is None
+    chosen = plan(problem)
+    assert chosen == Plan(Kind.NONE)
+    assert isinstance(make_model(problem, weights_for(problem), chosen), Identity)
 
 
+def test_a_model_is_bought_when_it_has_paid():
+    few, y = make_data(n=2000, d=4, m=3)
+    cheap = make_problem("dense", losses.get("softmax"), few, y)
+    assert plan(cheap).kind is Kind.COUPLED
+    wide, y = make_data(n=300, d=100, m=10)
+    dear = make_problem("dense", losses.get("softmax"), wide, y)
+    first, later = plan(dear), plan(dear, late=True)
+    assert first.kind is not Kind.COUPLED
+    assert later.kind is Kind.COUPLED
+    assert first.steps == later.steps > conditioning.EVALUATIONS_WORTH
+
+
+@pytest.mark.parametrize("kind", [Kind.MEAN, Kind.CLASSES, Kind.COUPLED])
 @pytest.mark.parametrize("scale", [1e12, 1e160])
-def test_left_out_where_the_identity_is_lost(scale):
+def test_left_out_where_the_identity_is_lost(scale, kind):
     X, y = make_data(n=200, d=6, m=4)
     X[:, 3:] = X[:, :3]  # singular but for the identity
     problem = make_problem("dense", losses.get("softmax"), scale * X, y, 1.0, 1.0)
-    conditioner = condition(problem, np.zeros_like(problem.zero_state().weights))
-    W = weights_for(problem)
-    assert np.isfinite(conditioner.backward(W)).all()
-    np.testing.assert_allclose(conditioner.forward(conditioner.backward(W)), W, rtol=1e-3)
+    W = np.zeros_like(problem.zero_state().weights)
+    model = make_model(problem, W, Plan(kind, 200))
+    gradient = np.random.default_rng(0).normal(size=W.shape)
+    found = model.solve(gradient)
+    assert np.isfinite(found).all()
+    assert np.vdot(found, gradient) > 0.0

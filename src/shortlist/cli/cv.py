@@ -138,6 +138,8 @@ def cv(
     if model is not None:
         inputs = (data, validation, reading.labels, reading.names)
         check_output(model, inputs=inputs, stdout=False)
+    if folds < 2:
+        raise ValueError(f"-v must be 2 or more folds; got {folds}")
     families = _families(loss, also)
     parameters = {
         **estimator_parameters(loss, shape, solver, output),
@@ -161,6 +163,8 @@ def cv(
 
     examples = read_data(data, reading, "train")
     refuse_label_sets(examples, "cv")
+    if validation is None:
+        _check_folds(folds, examples.y)
     measured = None
     held_out: dict[str, Any] = {}
     if validation is not None:
@@ -201,6 +205,15 @@ def cv(
         raise typer.Exit(INTERRUPTED)
     if saved != model:
         raise typer.Exit(FAILED)
+
+
+def _check_folds(folds: int, y: Any) -> None:
+    """Raise now what dividing the examples into folds would refuse."""
+    import numpy as np
+
+    largest = int(np.unique(y, return_counts=True)[1].max())
+    if folds > largest:
+        raise ValueError(f"-v {folds}: the largest class has only {largest} examples")
 
 
 def _families(loss: LossOptions, also: list[str] | None) -> list[dict[str, Any]] | None:
@@ -296,6 +309,7 @@ def cross_validate_one(
         raise ValueError(f"-v must be 2 or more folds; got {folds}")
     examples = read_data(name, reading, "train")
     refuse_label_sets(examples, "-v")
+    _check_folds(folds, examples.y)
     weights = class_weights(shape.class_weight, labels_in(examples))
 
     from shortlist.cli.models import check_trainable, make_classifier

@@ -20,6 +20,8 @@ _LOOKED_AT = 10_000
 
 def scale_hint(data: LabeledData) -> str | None:
     """What to say of features of very different or very large sizes that nobody has scaled."""
+    from shortlist.datasets.columns import shown_column
+
     if data.reading is not None and data.reading.scaling is not None:
         return None
     sizes = _sizes(data.X[:_LOOKED_AT])
@@ -28,7 +30,7 @@ def scale_hint(data: LabeledData) -> str | None:
     largest = float(sizes[column])
     if largest <= _LARGE * min(1.0, usual):
         return None
-    name = f"feature {column + 1}" if data.feature_names is None else data.feature_names[column]
+    name = shown_column(column, data.feature_names)
     return (
         f"hint: values of {name} are around {largest:.3g}, those of most features around "
         f"{usual:.3g}: --scale standard may train faster and better"

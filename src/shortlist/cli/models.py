@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from shortlist._text import few
 from shortlist.cli.data import read_data
 from shortlist.cli.options import KernelOptions
 from shortlist.cli.reading import ReadingOptions
@@ -158,9 +159,5 @@ def _notes(data: LabeledData, like: Reading, labelled: bool) -> Iterator[str]:
     known = {*(like.columns or ()), *expected}
     extra = [column for column in found.drop if column not in known]
     if extra:
-        yield f"columns that the model does not know are passed over: {_few(extra)}"
-
-
-def _few(names: list[Any]) -> str:
-    shown = ", ".join(map(repr, names[:_SHOWN_COLUMNS]))
-    return shown if len(names) <= _SHOWN_COLUMNS else f"{shown}, ..."
+        listed = few(extra, _SHOWN_COLUMNS)
+        yield f"columns that the model does not know are passed over: {listed}"

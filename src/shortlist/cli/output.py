@@ -53,11 +53,25 @@ def print_json(command: str, value: dict[str, Any]) -> None:
     What JSON cannot express (NaN, infinities) becomes null.
     """
     entry = plain({"command": command, **value})
-    sys.stdout.write(json.dumps(entry, ensure_ascii=False, allow_nan=False, indent=2) + "\n")
+    text = json.dumps(entry, ensure_ascii=False, allow_nan=False, indent=2)
+    standard_output().write(text + "\n")
 
 
 def print_line(text: str = "") -> None:
-    sys.stdout.write(f"{text}\n")
+    """Print a line for people; control characters in it are shown escaped."""
+    sys.stdout.write(f"{escape_controls(text)}\n")
+
+
+class _Terminal:
+    """Standard output where it is a terminal: control characters from files do not reach it."""
+
+    def write(self, text: str) -> int:
+        return sys.stdout.write("\n".join(map(escape_controls, text.split("\n"))))
+
+
+def standard_output() -> Any:
+    """Where to write data: as it is into a file or a pipe, escaped to a terminal."""
+    return _Terminal() if sys.stdout.isatty() else sys.stdout
 
 
 def print_table(
@@ -81,7 +95,7 @@ def print_table(
     for i, row in enumerate(rows):
         table.add_row(
             *(
-                Text(cell, style="bold green" if (i, j) in marked else "")
+                Text(escape_controls(cell), style="bold green" if (i, j) in marked else "")
                 for j, cell in enumerate(row)
             )
         )

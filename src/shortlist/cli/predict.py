@@ -6,7 +6,7 @@ import json
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Annotated, Any
 
@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from shortlist.cli.classes import Classes
 
 PREDICTION = "Predictions"
+
+# What spreadsheets take for the beginning of a formula; a tab or return before it is passed over.
+_FORMULAS = ("=", "+", "-", "@", "\t", "\r")
 
 # For a block of rows: the numbers of each row's classes, best first, and their scores.
 Block = tuple[list[list[int]], list[list[float]]]
@@ -65,6 +68,15 @@ def predict(
             help="Where to write; - is standard output. A file appears whole or not at all.",
         ),
     ] = "-",
+    spreadsheet: Annotated[
+        bool,
+        Option(
+            "--spreadsheet",
+            rich_help_panel=OUTPUT,
+            help="Put a ' before text in the CSV that a spreadsheet would run as a formula: what "
+            "begins with =, +, - or @. Without it, text is written as it is.",
+        ),
+    ] = False,
     as_json: Annotated[
         bool,
         Option(
@@ -119,9 +131,12 @@ def predict(
         blocks = iter(made)
     ids = None if examples.ids is None else examples.ids.tolist()
     values = ("probability", "probabilities") if probabilities else ("score", "scores")
-    lines = _Lines(classes, ids, length, values if scores else None)
+    lines = _Lines(classes, ids, length, values if scores else None, spreadsheet)
     with _opened(output) as file:
         (lines.write_json if as_json else lines.write_csv)(file, blocks)
+    if lines.defused:
+        fields = "1 field" if len(lines.defused) == 1 else f"{len(lines.defused)} fields"
+        sys.stderr.write(f"shortlist: a ' was put before {fields} that begin like a formula\n")
 
 
 def _checked_length(model: Any, k: int | None) -> int:
@@ -152,6 +167,8 @@ class _Lines:
     ids: list[str] | None
     length: int
     values: tuple[str, str] | None
+    for_spreadsheet: bool
+    defused: list[str] = field(default_factory=list)
 
     def write_csv(self, file: IO[str], blocks: Iterator[Block]) -> None:
         import csv
@@ -168,9 +185,18 @@ class _Lines:
             line += labels + beyond
             if self.classes.names:
                 line += [self.classes.name(label) or "" for label in labels] + beyond
+            if self.for_spreadsheet:
+                line = [self._defuse(cell) for cell in line]
             if self.values:
                 line += [f"{score:.7g}" for score in scores] + beyond
             writer.writerow(line)
+
+    def _defuse(self, cell: Any) -> Any:
+        """Text as it is, or with a ' in front if it begins like a formula."""
+        if not isinstance(cell, str) or not cell.startswith(_FORMULAS):
+            return cell
+        self.defused.append(cell)
+        return f"'{cell}"
 
     def write_json(self, file: IO[str], blocks: Iterator[Block]) -> None:
         for number, (columns, scores) in enumerate(_rows(blocks)):
@@ -191,10 +217,10 @@ def _rows(blocks: Iterator[Block]) -> Iterator[tuple[list[int], list[float]]]:
 
 @contextmanager
 def _opened(path: str) -> Iterator[IO[str]]:
-    from shortlist.cli.output import is_device, is_standard_output
+    from shortlist.cli.output import is_device, is_standard_output, standard_output
 
     if is_standard_output(path):
-        yield sys.stdout
+        yield standard_output()
     elif is_device(Path(path)):
         with open(path, "w", encoding="utf-8", newline="") as file:
             yield file

@@ -14,23 +14,11 @@ import warnings
 from collections.abc import Sequence
 from typing import Any, TextIO
 
+from shortlist._text import escape_controls
 from shortlist.cli.signals import Received, ended_like_ctrl_c
+from shortlist.cli.words import message_of
 
 DONE, FAILED, REFUSED, INTERRUPTED, UNREAD = 0, 1, 2, 130, 141
-
-# What the library's messages call its parameters, and what they are here.
-_OPTION_OF = {
-    "(labels=)": "(--labels FILE)",
-    "(label=)": "(--label NUMBER)",
-    "label=None": "--label none",
-    "label_type='str'": "--label-type str",
-    "header=True": "--header",
-    "header=False": "--no-header",
-    "format='csv'": "--format csv",
-    "max_epochs must": "--max-epochs must",
-    "Raise max_epochs": "Raise --max-epochs",
-    "Raise max_extensions": "Raise --extend",
-}
 
 # Set it to see where an error comes from.
 DEBUG = "SHORTLIST_DEBUG"
@@ -65,7 +53,7 @@ def _run(args: Sequence[str] | None, received: Received) -> int:
     except ImportError as error:
         return _fail(str(error), FAILED)
     except ValueError as error:
-        return _fail(str(error), REFUSED)
+        return _fail(message_of(error), REFUSED)
 
 
 def _call(args: Sequence[str] | None) -> int:
@@ -106,14 +94,9 @@ def _fail(message: str, code: int) -> int:
         sys.stdout.flush()
     except OSError:
         _abandon(sys.stdout)
-    sys.stderr.write(f"shortlist: {_one_line(message)}\n")
+    line = escape_controls(" ".join(message.split()))
+    sys.stderr.write(f"shortlist: {line}\n")
     return code
-
-
-def _one_line(message: str) -> str:
-    for parameter, option in _OPTION_OF.items():
-        message = message.replace(parameter, option)
-    return " ".join(message.split())
 
 
 def _code_of(error: OSError) -> int:
@@ -138,4 +121,5 @@ def _abandon(stream: TextIO) -> None:
 
 
 def _show_warning(message: Warning | str, *_: Any, **__: Any) -> None:
-    sys.stderr.write(f"shortlist: warning: {_one_line(str(message))}\n")
+    told = message_of(message) if isinstance(message, Warning) else message
+    sys.stderr.write(f"shortlist: warning: {told}\n")

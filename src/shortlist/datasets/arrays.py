@@ -18,6 +18,7 @@ import numpy as np
 from scipy import sparse
 
 from .._sparse import check_sparse
+from .._text import Setting, few
 from ..errors import DataError
 from .checks import check_features
 from .columns import features_by_name
@@ -34,6 +35,7 @@ _FEATURES = ("X", "data", "features")
 _LABELS = ("y", "target", "labels")
 _CLASS_NAMES = ("target_names", "classnames", "class_names")
 _FEATURE_NAMES = ("feature_names",)
+_SHOWN_NAMES = 12
 _CSR_PARTS = ("data", "indices", "indptr", "shape")
 # What scipy.sparse.save_npz writes, by the matrix's own word for its format.
 _SCIPY_PARTS = {
@@ -75,7 +77,7 @@ def read_npy(
         label = like.label if like.format == "npy" and X.shape[1] > like.n_features else None
     if labels is None and isinstance(label, int) and X.ndim == 2:
         if not -X.shape[1] <= label < X.shape[1]:
-            raise DataError(f"has no column {label}, only {X.shape[1]} columns", path=name)
+            raise DataError(f"has no column {label}, only 0 to {X.shape[1] - 1}", path=name)
         column = label = label % X.shape[1]
         y = X[:, column]
         # A view where it can be one: cutting a middle column needs a copy.
@@ -87,8 +89,13 @@ def read_npy(
             X = np.delete(X, column, axis=1)
     elif labels is None and label is not None:
         raise DataError(
-            "holds one array: give the labels' file (labels=), "
-            "the labels' column number (label=), or label=None for data without labels",
+            "holds one array: give the labels' file ("
+            + Setting("labels")
+            + "), the labels' column number ("
+            + Setting("label")
+            + "), or "
+            + Setting("label", None)
+            + " for data without labels",
             path=name,
         )
     if n_features is None and like is not None:
@@ -203,7 +210,7 @@ def _parts(
 
 
 def _nothing_found(held: list[str], name: str) -> DataError:
-    listed = ", ".join(sorted(held)[:12]) or "nothing"
+    listed = few(sorted(held), _SHOWN_NAMES, str) or "nothing"
     return DataError(f"holds neither 'X' nor 'X_train' (it holds {listed})", path=name)
 
 
@@ -252,8 +259,14 @@ def _labels_of(
     if like is not None:
         return None  # the features are known by their number: the labels may be absent
     wanted = _keys(_LABELS, split)[0]
-    message = f"holds no labels {wanted!r}: give their file (labels=), or label=None for none"
-    raise DataError(message, path=name)
+    raise DataError(
+        f"holds no labels {wanted!r}: give their file ("
+        + Setting("labels")
+        + "), or "
+        + Setting("label", None)
+        + " for none",
+        path=name,
+    )
 
 
 def _features_of(arrays: Mapping[str, Any], split: str, name: str) -> Any:

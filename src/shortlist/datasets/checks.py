@@ -36,7 +36,8 @@ def check_finite(X: Any, path: str) -> None:
         bad = np.flatnonzero(~np.isfinite(X.data))
         if bad.size:
             row = int(np.searchsorted(X.indptr, bad[0], side="right"))
-            raise DataError(f"feature {X.indices[bad[0]]} is {X.data[bad[0]]}", path=path, row=row)
+            message = f"feature {X.indices[bad[0]]} is {X.data[bad[0]]} (the first feature is 0)"
+            raise DataError(message, path=path, row=row)
         return
     step = max(_CHUNK_VALUES // X.shape[1], 1)
     for start in range(0, X.shape[0], step):
@@ -44,6 +45,7 @@ def check_finite(X: Any, path: str) -> None:
         if not finite.all():
             row, column = np.argwhere(~finite)[0]
             value = X[start + row, column]
-            raise DataError(f"feature {column} is {value}", path=path, row=start + int(row) + 1)
+            message = f"feature {column} is {value} (the first feature is 0)"
+            raise DataError(message, path=path, row=start + int(row) + 1)
         if isinstance(X, np.memmap):
             release_pages(X)

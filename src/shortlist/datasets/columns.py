@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from .._text import Setting, few
 from ..errors import DataError
 from .reading import Column, Reading
 
@@ -57,8 +58,8 @@ class Roles:
         return number if self.names is None else self.names[number]
 
     def shown(self, number: int) -> str:
-        """A column for a message, counted from 1."""
-        return f"column {number + 1}" + (f" ({self.names[number]})" if self.names else "")
+        """A column for a message."""
+        return shown_column(number, self.names)
 
     def optional(self, number: int | None) -> Column | None:
         return None if number is None else self.column(number)
@@ -80,6 +81,11 @@ class Roles:
             weight_column=self.optional(self.weight_column),
             **facts,
         )
+
+
+def shown_column(number: int, names: Sequence[str] | None) -> str:
+    """A column for a message, by its name, or by the number that options take."""
+    return f"column {number} (the first is 0)" if names is None else f"column {names[number]!r}"
 
 
 def names_label(names: Sequence[str] | None) -> bool:
@@ -145,11 +151,11 @@ def _fixed_roles(
 def _find(column: Column, names: Sequence[str] | None, width: int, path: str) -> int:
     if isinstance(column, str):
         if names is None or column not in names:
-            listed = _few(names or (), _SHOWN_NAMES) or "none are named"
+            listed = few(names or (), _SHOWN_NAMES, str) or "none are named"
             raise DataError(f"has no column {column!r} (columns: {listed})", path=path)
         return list(names).index(column)
     if not -width <= column < width:
-        raise DataError(f"has no column {column}, only {width} columns", path=path)
+        raise DataError(f"has no column {column}, only 0 to {width - 1}", path=path)
     return column % width
 
 
@@ -176,15 +182,14 @@ def _guess_label(
         return candidates[0], "by its name"
     if candidates:
         listed = " and ".join(repr(names[i]) for i in candidates)
-        raise DataError(
-            f"columns {listed} may both hold the labels: say which with label", path=path
-        )
-    listed = _few([names[i] for i in free], _SHOWN_NAMES)
-    raise DataError(
-        f"which column holds the labels is not clear: {_Y!r} beside {_X!r} may be a coordinate. "
-        f"Say which with label (columns: {listed})",
-        path=path,
+        words = f"columns {listed} may both hold the labels: say which with " + Setting("label")
+        raise DataError(words, path=path)
+    listed = few([names[i] for i in free], _SHOWN_NAMES, str)
+    unclear = (
+        f"which column holds the labels is not clear: {_Y!r} beside {_X!r} may be a coordinate"
     )
+    words = f"{unclear}. Say which with " + Setting("label") + f" (columns: {listed})"
+    raise DataError(words, path=path)
 
 
 def _roles_like(
@@ -323,9 +328,4 @@ def _require(wanted: Sequence[str], names: Sequence[str], path: str) -> None:
     missing = [name for name in wanted if name not in held]
     if missing:
         plural = "s" if len(missing) > 1 else ""
-        raise DataError(f"lacks the column{plural} {_few(missing, 5, quoted=True)}", path=path)
-
-
-def _few(names: Sequence[str], most: int, *, quoted: bool = False) -> str:
-    listed = ", ".join(repr(name) if quoted else name for name in names[:most])
-    return listed if len(names) <= most else f"{listed}, ..."
+        raise DataError(f"lacks the column{plural} {few(missing, 5)}", path=path)

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from .._text import Phrase, Setting
 from ..errors import DataError
 from .columns import TableOptions, assign_roles, feature_columns, names_label
 from .containers import LabeledData
@@ -21,7 +22,7 @@ from .missing import MISSING_WORDS, fill_missing
 from .reading import Column, Reading
 
 # What may separate columns where it is not the delimiter.
-_SEPARATORS = ";\t|"
+_SEPARATORS = ";\t| "
 
 
 def read_csv(
@@ -157,8 +158,10 @@ class _Table:
         if any(numbers):
             word = features[numbers.index(False)]
             raise DataError(
-                f"is neither all names nor all numbers ({shown(word)} is not a number): "
-                "pass header=True or header=False",
+                f"is neither all names nor all numbers ({shown(word)} is not a number): pass "
+                + Setting("header", True)
+                + " or "
+                + Setting("header", False),
                 path=self.path,
                 line=self._first_line,
             )
@@ -174,17 +177,18 @@ class _Table:
             message = f"has {found} features where {expected} are expected"
             raise DataError(message, path=self.path, line=self._first_line)
         if not found:
-            hint = self._separator_hint()
             raise DataError(
-                f"has {_counted(self.width)}, so no features{hint}",
+                f"has {_counted(self.width)}, so no features" + self._separator_hint(),
                 path=self.path,
                 line=self._first_line,
             )
 
-    def _separator_hint(self) -> str:
+    def _separator_hint(self) -> Phrase:
         cell = self._first[0]
         found = [mark for mark in _SEPARATORS if mark in cell and mark != self.delimiter]
-        return f" (columns seem separated by {found[0]!r}: delimiter={found[0]!r})" if found else ""
+        if not found:
+            return Phrase()
+        return f" (columns seem separated by {found[0]!r}: " + Setting("delimiter", found[0]) + ")"
 
     def _lines(self) -> Iterator[tuple[int, list[str]]]:
         """Yield every example's line number and cells, all of the same number."""
@@ -266,11 +270,16 @@ class _Table:
         """Say what is wrong with a cell that must be a finite number."""
         where = self.roles.shown(column)
         if not cell.strip():
-            return DataError(f"{where} is empty", path=self.path, line=line)
-        if _number_or_none(cell) is None:
+            message = f"{where} is empty"
+        elif _number_or_none(cell) is None:
             message = f"{where} is {shown(cell)}, not a number"
-            return DataError(message, path=self.path, line=line)
-        return DataError(f"{where} is {cell}, not finite", path=self.path, line=line)
+        else:
+            message = f"{where} is {cell}, not finite"
+        advice = Phrase()
+        if _is_missing(cell):
+            mean, drop = Setting("missing", "mean"), Setting("missing", "drop")
+            advice = " (missing? " + mean + " fills it, " + drop + " leaves the example out)"
+        return DataError(message + advice, path=self.path, line=line)
 
     def _labels(self, texts: list[str], lines: Sequence[int], label_type: str) -> np.ndarray:
         for text, line in zip(texts, lines, strict=True):

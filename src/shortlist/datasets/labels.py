@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from .._text import Setting, Words
 from ..errors import DataError
 
 LABEL_TYPES = ("auto", "int", "float", "str")
@@ -111,12 +112,13 @@ def parse_label_sets(
     return indicator, columns
 
 
-def _problem(text: str, problem: str, label_type: str) -> str:
+def _problem(text: str, problem: str, label_type: str) -> Words:
     message = f"label {shown(text)} {problem}"
+    as_text = Setting("label_type", "str")
     if label_type == "auto" and problem == NOT_A_NUMBER:
-        return f"{message}, unlike others here (label_type='str' takes all as text)"
-    if problem == _TOO_LARGE:
-        return f"{message} (label_type='str' takes labels as text)"
+        return f"{message}, unlike others here (" + as_text + " takes all as text)"
+    if problem in (NOT_A_NUMBER, _TOO_LARGE):
+        return f"{message} (" + as_text + " takes labels as text)"
     return message
 
 

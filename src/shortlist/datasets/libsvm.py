@@ -19,7 +19,8 @@ import numpy as np
 from scipy import sparse
 
 from .._files import atomic_write
-from ..errors import DataError
+from .._text import Setting, Words
+from ..errors import DataError, Worded
 from .containers import LabeledData, Matrix
 from .files import check_readable, compression_suffix, open_data
 from .labels import check_label_type, parse_label_sets, parse_labels, shown
@@ -91,10 +92,11 @@ def read_libsvm(
     _check_options(n_features, zero_based, label_type, extra_features, dense, dtype)
     name = check_readable(path)
     if label not in ("auto", None):
-        raise DataError("LibSVM text has its labels in front: label= is for tables", path=name)
+        words = "LibSVM text has its labels in front: " + Setting("label") + " is for tables"
+        raise DataError(words, path=name)
     with open_data(name) as file:
         lines = _Lines(file, name)
-        X = _parse(lines, np.dtype(dtype), zero_based)
+        X = _parse(lines, np.dtype(dtype), zero_based, guessed=base_from == "no index 0")
     if X.shape[0] == 0:
         raise DataError("holds no examples", path=name)
     first = 0 if zero_based is True or (zero_based == "auto" and _has_zero(X)) else 1
@@ -113,6 +115,10 @@ def read_libsvm(
         index_base_from=base_from,
     )
     return LabeledData(densify(X, dense, name), y, source=name, reading=reading)
+
+
+class DroppedFeaturesWarning(Worded, UserWarning):
+    """A file has features that the model does not know."""
 
 
 def _check_options(
@@ -177,7 +183,9 @@ class _Lines:
         return self.numbers[int(np.searchsorted(X.indptr, entry, side="right")) - 1]
 
 
-def _parse(lines: _Lines, dtype: np.dtype, zero_based: bool | str) -> sparse.csr_matrix:
+def _parse(
+    lines: _Lines, dtype: np.dtype, zero_based: bool | str, guessed: bool
+) -> sparse.csr_matrix:
     """Return the features, columns numbered as in the file."""
     from sklearn.datasets import load_svmlight_file
 
@@ -198,8 +206,13 @@ def _parse(lines: _Lines, dtype: np.dtype, zero_based: bool | str) -> sparse.csr
         raise DataError(message, path=lines.path, line=lines.line_of(X, entry))
     if zero_based is False and _has_zero(X):
         entry = int(np.flatnonzero(X.indices == 0)[0])
-        message = "feature index 0 in a file whose features count from 1"
-        raise DataError(message, path=lines.path, line=lines.line_of(X, entry))
+        words: Words = "feature index 0 in a file whose features count from 1"
+        if guessed:
+            base = Setting("zero_based", True)
+            words = (
+                words + " (a guess: the training data has no index 0; read it with " + base + ")"
+            )
+        raise DataError(words, path=lines.path, line=lines.line_of(X, entry))
     return X
 
 
@@ -212,8 +225,12 @@ def _labels(
     known = None if like is None else like.classes
     with_comma = next((i for i, text in enumerate(lines.labels) if "," in text), None)
     if with_comma is not None and X.nnz == 0:
-        message = f"label {shown(lines.labels[with_comma])} holds a comma (for CSV: format='csv')"
-        raise DataError(message, path=lines.path, line=lines.numbers[with_comma])
+        message = f"label {shown(lines.labels[with_comma])} holds a comma (for CSV: "
+        raise DataError(
+            message + Setting("format", "csv") + ")",
+            path=lines.path,
+            line=lines.numbers[with_comma],
+        )
     if with_comma is not None or known is not None:
         indicator, columns = parse_label_sets(
             lines.labels, lines.numbers, label_type, lines.path, known
@@ -224,7 +241,9 @@ def _labels(
         if like is not None and not any(lines.labels):
             return None, None
         raise DataError(
-            "no label before the first feature (label=None reads data without labels)",
+            "no label before the first feature ("
+            + Setting("label", None)
+            + " reads data without labels)",
             path=lines.path,
             line=lines.numbers[absent],
         )
@@ -249,12 +268,12 @@ def _without_extra(
             path=lines.path,
             line=lines.line_of(X, entry),
         )
-    warnings.warn(
-        f"{lines.path}: {int(beyond.sum())} values of features beyond number {n_features} "
-        "were dropped",
-        UserWarning,
-        stacklevel=3,
-    )
+    dropped = f"{lines.path}: {int(beyond.sum())} values of features beyond number {n_features} "
+    words: Words = dropped + "were dropped"
+    if first == 0 and not _has_zero(X):
+        advice = ". Features are counted from 0; if those of this file count from 1, say "
+        words = words + advice + Setting("zero_based", False)
+    warnings.warn(DroppedFeaturesWarning(words), stacklevel=3)
     keep = ~beyond
     kept_before = np.concatenate([[0], np.cumsum(keep)])
     return sparse.csr_matrix((X.data[keep], X.indices[keep], kept_before[X.indptr]), X.shape)

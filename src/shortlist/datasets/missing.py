@@ -7,8 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from .._text import Setting
 from ..errors import DataError
-from .columns import TableOptions
+from .columns import TableOptions, shown_column
 
 # How files write that a value is missing, in small letters.
 MISSING_WORDS = frozenset(["", "na", "n/a", "nan", "null", "none", "?"])
@@ -55,6 +56,7 @@ def _means(X: np.ndarray, feature_names: tuple[str, ...] | None, path: str) -> n
     empty = np.flatnonzero(np.isnan(means))
     if empty.size:
         column = int(empty[0])
-        name = repr(feature_names[column]) if feature_names else str(column + 1)
-        raise DataError(f"column {name} has no value at all: leave it out with drop", path=path)
+        where = shown_column(column, feature_names)
+        words = f"{where} has no value at all: leave it out with " + Setting("drop")
+        raise DataError(words, path=path)
     return means

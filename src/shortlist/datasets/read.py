@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from .._text import Setting
 from ..errors import DataError
 from .containers import SPLIT_NAMES, LabeledData
 from .files import STDIN, check_readable, format_suffix
@@ -253,7 +254,8 @@ def read_dataset(
     if split is None:
         if len(parts) > 1:
             choice = ", ".join(parts)
-            raise DataError(f"holds the parts {choice}: say which one with split", path=source)
+            words = f"holds the parts {choice}: say which one with " + Setting("split")
+            raise DataError(words, path=source)
         return next(iter(parts.values()))
     if split not in parts:
         raise DataError(f"holds no part {split!r}, only {', '.join(parts)}", path=source)

@@ -6,7 +6,13 @@ import warnings
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
+from shortlist._text import Setting
+from shortlist.errors import Worded
 from shortlist.solvers.records.result import Result
+
+
+class NotConvergedWarning(Worded, ConvergenceWarning):
+    """scikit-learn's ConvergenceWarning, with the parameters that it names apart."""
 
 
 def warn_unless_converged(result: Result, C: float, tol: float) -> None:
@@ -21,25 +27,33 @@ def warn_unless_converged(result: Result, C: float, tol: float) -> None:
     if result.status == "max_epochs":
         reached = gap if known else f"the objective can still decrease, tol={tol:g}"
         text = (
-            f"not converged after {result.epochs:g} epochs at C={C:g}: {reached}. "
-            "Raise max_epochs or tol, or lower C."
+            f"not converged after {result.epochs:g} epochs at C={C:g}: {reached}. Raise "
+            + Setting("max_epochs")
+            + " or "
+            + Setting("tol")
+            + ", or lower "
+            + Setting("C")
+            + "."
         )
     elif result.status == "stalled":
         reached = gap if known else "no further decrease was possible"
         text = (
             f"training stalled at C={C:g}: {reached}. This is as far as this precision goes; "
-            "use float64 input or a larger tol."
+            "use float64 input or a larger " + Setting("tol") + "."
         )
     else:
         return
-    warnings.warn(text, ConvergenceWarning, stacklevel=level_outside())
+    warnings.warn(NotConvergedWarning(text), stacklevel=level_outside())
 
 
 def level_outside() -> int:
-    """The stacklevel of the first caller outside this package."""
-    package = __name__.partition(".")[0]
+    """The stacklevel of the first caller outside this package and scikit-learn's decorator."""
+    inside = (__name__.partition(".")[0], "sklearn.callback")
     frame, level = sys._getframe(1), 1
-    while frame.f_back is not None and _is_within(package, frame.f_globals.get("__name__", "")):
+    while frame.f_back is not None:
+        module = frame.f_globals.get("__name__", "")
+        if not any(_is_within(package, module) for package in inside):
+            break
         frame, level = frame.f_back, level + 1
     return level
 

@@ -5,6 +5,8 @@ from collections.abc import Sequence
 from numbers import Integral
 from typing import Any, Literal
 
+from shortlist._text import Setting
+from shortlist.errors import ParameterError, WordedError
 from shortlist.estimators.convergence import level_outside
 from shortlist.estimators.linear import TopKClassifier
 from shortlist.estimators.training import check_parameters
@@ -53,13 +55,15 @@ def usable_ks(ks: Any, n_classes: int) -> tuple[int, ...]:
         raise ValueError("ks must hold at least one k; it is empty")
     for k in listed:
         if not isinstance(k, Integral) or isinstance(k, bool) or k < 1:
-            raise ValueError(f"every k in ks must be an integer, 1 or larger; got {k!r}")
+            problem = f" must be an integer, 1 or larger; got {k!r}"
+            raise WordedError("every k in " + Setting("ks") + problem)
     distinct = sorted({int(k) for k in listed})
     usable = tuple(k for k in distinct if k < n_classes)
     if not usable:
-        raise ValueError(
-            f"ks must hold a k below the number of classes, {n_classes}; got {distinct}: "
-            "a shortlist of all labels is always right"
+        raise ParameterError(
+            "ks",
+            f"must hold a k below the number of classes, {n_classes}; got {distinct}: "
+            "a shortlist of all labels is always right",
         )
     if len(usable) < len(distinct):
         dropped = ", ".join(str(k) for k in distinct if k >= n_classes)
@@ -82,8 +86,8 @@ def check_counts(search: Any) -> None:
             continue
         if not isinstance(value, Integral) or isinstance(value, bool) or value < smallest:
             or_none = " or None" if name in optional else ""
-            raise ValueError(
-                f"{name} must be an integer, {smallest} or larger{or_none}; got {value!r}"
+            raise ParameterError(
+                name, f"must be an integer, {smallest} or larger{or_none}; got {value!r}"
             )
     if search.shots is not None and search.cv is not None:
         raise ValueError("shots and cv both say what to train on: give one of them")

@@ -5,9 +5,10 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.exceptions import ConvergenceWarning
 
-from shortlist.estimators.convergence import level_outside
+from shortlist._text import Setting
+from shortlist.errors import Worded
+from shortlist.estimators.convergence import NotConvergedWarning, level_outside
 from shortlist.estimators.cv_grid import Grid, best_row
 from shortlist.estimators.cv_paths import Outcome, Path
 from shortlist.estimators.linear import TopKClassifier
@@ -118,11 +119,12 @@ def warn_of_unfinished(results: Results, tol: float) -> None:
         worst = int(np.nanargmax(gaps)) // gaps.shape[1]
         _, C = results.rows[worst]
         text += f"; the largest relative duality gap is {np.nanmax(gaps):.2g}, at C={C:g}"
-    warnings.warn(
-        f"{text}. Raise max_epochs or tol, or leave out the largest C.",
-        ConvergenceWarning,
-        stacklevel=level_outside(),
-    )
+    advice = Setting("max_epochs") + " or " + Setting("tol") + ", or leave out the largest C."
+    warnings.warn(NotConvergedWarning(f"{text}. Raise " + advice), stacklevel=level_outside())
+
+
+class OpenGridWarning(Worded, UserWarning):
+    """The best C is at an end of the grid."""
 
 
 def warn_of_open_edges(grids: list[Grid], ks: tuple[int, ...]) -> None:
@@ -133,9 +135,9 @@ def warn_of_open_edges(grids: list[Grid], ks: tuple[int, ...]) -> None:
             open_for = np.broadcast_to(wanting, len(ks))
             names = ", ".join(str(k) for k, open_ in zip(ks, open_for, strict=True) if open_)
             end = grid.Cs[0] if side == "low" else grid.Cs[-1]
-            warnings.warn(
+            found = (
                 f"the best C for k={names} is {end:g}, the end of the grid, after {grid.limit} "
-                "extensions. Raise max_extensions or widen Cs.",
-                UserWarning,
-                stacklevel=level_outside(),
+                "extensions. Raise "
             )
+            advice = Setting("max_extensions") + " or widen " + Setting("Cs") + "."
+            warnings.warn(OpenGridWarning(found + advice), stacklevel=level_outside())

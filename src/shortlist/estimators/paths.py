@@ -9,6 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import clone
 
+from shortlist._text import Setting
+from shortlist.errors import WordedError
 from shortlist.estimators.checkpoints import Checkpoint, open_folder
 from shortlist.estimators.convergence import warn_unless_converged
 from shortlist.estimators.fitted import adopt
@@ -29,7 +31,8 @@ def check_path(Cs: Any) -> list[float]:
     for C in wanted:
         real = isinstance(C, Real) and not isinstance(C, bool)
         if not real or not 0 < float(C) < np.inf:
-            raise ValueError(f"every C in Cs must be a positive finite number; got {C!r}")
+            problem = f" must be a positive finite number; got {C!r}"
+            raise WordedError("every C in " + Setting("Cs") + problem)
     return [float(C) for C in wanted]
 
 

@@ -14,6 +14,8 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
 from shortlist import losses
+from shortlist._text import Setting
+from shortlist.errors import ParameterError
 from shortlist.estimators.elsewhere import check_memory_limit
 from shortlist.estimators.inputs import as_matrix
 from shortlist.estimators.multilabel import encode_indicator
@@ -39,17 +41,17 @@ def check_parameters(estimator: Any) -> None:
     for name, value in positive.items():
         real = isinstance(value, Real) and not isinstance(value, bool)
         if not real or not 0 < float(value) < math.inf:
-            raise ValueError(f"{name} must be a positive finite number; got {value!r}")
+            raise ParameterError(name, f"must be a positive finite number; got {value!r}")
     scaling = estimator.intercept_scaling
     if estimator.fit_intercept and math.isinf(float(scaling) * float(scaling)):
-        raise ValueError(f"intercept_scaling is too large to be squared; got {scaling!r}")
+        raise ParameterError("intercept_scaling", f"is too large to be squared; got {scaling!r}")
     epochs = estimator.max_epochs
     if not isinstance(epochs, Integral) or isinstance(epochs, bool) or epochs < 1:
-        raise ValueError(f"max_epochs must be an integer, 1 or larger; got {epochs!r}")
+        raise ParameterError("max_epochs", f"must be an integer, 1 or larger; got {epochs!r}")
     seconds = estimator.checkpoint_every
     real = isinstance(seconds, Real) and not isinstance(seconds, bool)
     if not real or not 0 <= float(seconds) < math.inf:
-        raise ValueError(f"checkpoint_every must be seconds, 0 or more; got {seconds!r}")
+        raise ParameterError("checkpoint_every", f"must be seconds, 0 or more; got {seconds!r}")
     if not isinstance(estimator.checkpoint, str | os.PathLike | None):
         raise TypeError(f"checkpoint must be a path or None; got {estimator.checkpoint!r}")
     check_normalize(getattr(estimator, "normalize", None))  # kernels have no such parameter
@@ -155,9 +157,8 @@ def encode_labels(y: NDArray) -> tuple[NDArray, NDArray]:
             raise
         raise TypeError(f"labels must all be of one type; y holds {', '.join(kinds)}") from error
     if len(classes) < 2:
-        raise ValueError(
-            f"training needs at least 2 classes; y holds only one class, {classes[0]!r}"
-        )
+        only = classes[0].item() if isinstance(classes[0], np.generic) else classes[0]
+        raise ValueError(f"training needs at least 2 classes; y holds only one class, {only!r}")
     return classes, codes.astype(np.int64).ravel()
 
 
@@ -170,10 +171,8 @@ def encode_targets(
         loss.check_classes(len(classes))
         return classes, codes, example_weights(X, codes, classes, sample_weight, class_weight)
     if class_weight is not None:
-        raise ValueError(
-            "class_weight is for one label per example; with an indicator of several, weight the "
-            "examples by sample_weight"
-        )
+        several = "is for one label per example; with several, weight the examples by "
+        raise ParameterError("class_weight", several + Setting("sample_weight"))
     classes = np.arange(y.shape[1])
     loss.check_classes(len(classes))
     rows, asks = encode_indicator(y, loss.k)

@@ -15,6 +15,7 @@ from shortlist.experiments.comparison import (
     explain_far_cells,
     family_starts,
     far_places,
+    on_other_data,
 )
 from shortlist.experiments.dataset import TOLERANCE, Dataset
 from shortlist.experiments.paired import compare, standard_error
@@ -80,7 +81,7 @@ def section(outcome: Outcome, tol: float, *, explain: bool = True) -> Section:
         name=dataset.key,
         title=f"{dataset.title}: top-k accuracy of every loss",
         paragraphs=[_introduction(dataset, parts)],
-        headlines=_headlines(accuracy.rows, results),
+        headlines=_headlines(accuracy.rows, outcome),
         tables=tables,
         figures=[
             *gains_by_k(ks, results),
@@ -104,14 +105,13 @@ def _introduction(dataset: Dataset, parts: Parts) -> str:
     )
 
 
-def _headlines(
-    rows: Sequence[Sequence[Cell]], results: Mapping[str, PathResult]
-) -> list[tuple[str, str]]:
+def _headlines(rows: Sequence[Sequence[Cell]], outcome: Outcome) -> list[tuple[str, str]]:
+    results = outcome.results
     seconds = sum(result.cpu_seconds for result in results.values())
     n_models = sum(len(result.models) for result in results.values())
     time = (duration(seconds), f"of processor time for training {n_models} models")
     apart = sorted(abs(d) for d in differences(rows))
-    if not apart:
+    if not apart or on_other_data(outcome.dataset, outcome.parts):
         return [time]
     within = sum(round(each, 1) <= TOLERANCE for each in apart)
     return [

@@ -133,6 +133,18 @@ def _softmax_lanes(loss, scores, y, cost, scratch):
 
 
 @njit
+def _softmax_curvature(loss, f, y, step, hessian, work):
+    """diag p - p p'."""
+    p = work[2]
+    _value_gradient_softmax(loss, f, y, p, work[:2])
+    p[y] += 1
+    for a in range(f.shape[0]):
+        for b in range(f.shape[0]):
+            hessian[a, b] = -p[a] * p[b]
+        hessian[a, a] += p[a]
+
+
+@njit
 def _value_gradient_topk(loss, f, y, v, work):
     top = shifted_differences(f, y, 1.0, work[0])
     start = np.zeros(2)
@@ -353,6 +365,7 @@ register(
         _dual_step_softmax,
         ascend=_ascend_softmax,
         lanes=_softmax_lanes,
+        curvature=_softmax_curvature,
     ),
 )
 register(TopKEntropy, Kernels(_value_gradient_topk, _conjugate, _violation_topk, _dual_step_topk))

@@ -10,13 +10,15 @@ A family of losses is a NamedTuple type that holds its parameters, registered wi
 f, q, v have m entries; ``work`` is scratch of shape (2, m) in their precision; ``start`` holds two
 floats, kept per example between visits and filled with zeros before the first.
 
-Three more kernels are optional. The first two only save time:
+Four more kernels are optional. The first three only save time:
 
     ascend(loss, s, y, cost, kappa, start, stands_for, v, delta, work) -> share of the gap
         one visit of SDCA; :func:`ascend` below says what it does and how it is done without
     lanes(loss, scores, y, cost, scratch) -> sum of cost L
         values and gradients of many examples at once, scores (m, B) with an example a column;
         scores are replaced by cost times the gradients. ``scratch`` has shape (8, B)
+    curvature(loss, f, y, step, hessian, work)
+        writes the second derivatives in the scores; without it, :func:`finite_differences`
     on_classes(loss, s, y, classes) -> loss       for a loss that tells its classes apart
         the loss on some classes, whose scores are s: moves s to what that loss takes
 
@@ -39,6 +41,7 @@ class Kernels(NamedTuple):
     dual_step: Callable | None = None
     ascend: Callable | None = None
     lanes: Callable | None = None
+    curvature: Callable | None = None
     on_classes: Callable | None = None
 
 
@@ -95,6 +98,40 @@ def dual_step(loss, q, y, eta, start, v, work):
 @overloaded
 def lanes(loss, scores, y, cost, scratch):
     return _kernels(loss).lanes
+
+
+@njit
+def finite_differences(loss, f, y, step, hessian, work):
+    """Second derivatives of L from its gradients at f and at f + step e_a.
+
+    Where the gradient is piecewise linear, a small step stays within a piece with probability
+    one; a class whose derivative is zero there stays so. ``work`` has shape (3, m): two rows are
+    the kernels' scratch.
+    """
+    m = f.shape[0]
+    g = work[2]
+    value_gradient(loss, f, y, g, work[:2])
+    for a in range(m):
+        if g[a] == 0.0:
+            hessian[a] = 0
+            continue
+        before = f[a]
+        f[a] = before + step
+        value_gradient(loss, f, y, hessian[a], work[:2])
+        for b in range(m):
+            hessian[a, b] = (hessian[a, b] - g[b]) / step
+        f[a] = before
+    for a in range(m):
+        for b in range(a):
+            mean = f.dtype.type(0.5) * (hessian[a, b] + hessian[b, a])
+            hessian[a, b] = mean
+            hessian[b, a] = mean
+
+
+@overloaded
+def curvature(loss, f, y, step, hessian, work):
+    """The Hessian of L at f; symmetric."""
+    return _kernels(loss).curvature or finite_differences
 
 
 @njit

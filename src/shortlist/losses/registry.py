@@ -14,6 +14,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import log_expit
 
+from shortlist._text import Setting
+from shortlist.errors import ParameterError, WordedError
 from shortlist.losses.base import Loss
 from shortlist.losses.entropy import Softmax, TopKEntropy
 from shortlist.losses.entropy_multilabel import MultilabelSoftmax
@@ -116,9 +118,12 @@ def _plain_hinge(given: Parameters) -> Loss:
 def _entropy(given: Parameters) -> Loss:
     k, variant = given.k, given.variant
     if given.multilabel and k > 1:
-        raise ValueError(
-            f"the entropy loss takes examples with several labels at k=1 only; got k={k}. "
-            "Use loss='smooth_hinge' or 'hinge'."
+        raise WordedError(
+            f"the entropy loss takes examples with several labels at k=1 only; got k={k}. Use "
+            + Setting("loss", "smooth_hinge")
+            + " or "
+            + Setting("loss", "hinge")
+            + "."
         )
     spec: Any = MultilabelSoftmax() if given.multilabel else Softmax()
     return Loss(
@@ -327,13 +332,15 @@ def get(
     if not isinstance(k, Integral) or isinstance(k, bool):
         raise TypeError(f"k must be an integer; got {k!r}")
     if k < 1:
-        raise ValueError(f"k must be 1 or larger; got {k}")
+        raise ParameterError("k", f"must be 1 or larger; got {k}")
     if name == "softmax" and k != 1:
-        raise ValueError(f"softmax is the entropy loss at k=1; got k={k}. Use loss='entropy'.")
+        entropy = Setting("loss", "entropy")
+        raise WordedError(f"softmax is the entropy loss at k=1; got k={k}. Use " + entropy + ".")
     entry = ENTRIES[ALIASES.get(name, name)]
     check_variant(variant, entry.variants)
     if not isinstance(smoothing, Real) or not (0 <= smoothing < math.inf):
-        raise ValueError(f"smoothing must be a finite number, zero or larger; got {smoothing!r}")
+        problem = f"must be a finite number, zero or larger; got {smoothing!r}"
+        raise ParameterError("smoothing", problem)
     if multilabel and entry.several == "no":
         able = [e.name for e in _TABLE if e.several != "no"]
         raise ValueError(

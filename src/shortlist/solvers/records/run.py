@@ -42,8 +42,9 @@ Callback = Callable[[Progress], object]
 class Run:
     """State and records of a run; every phase of training works on one of these.
 
-    ``weights`` and ``primal`` are the best met so far, ``bound`` the best dual bound. Zero bounds
-    the objective of a loss that is never negative, as all losses here.
+    ``weights`` and ``primal`` are the best met so far, up to rounding; ``lowest`` is the lowest
+    primal met; ``bound`` is the best dual bound. Zero bounds the objective of a loss that is never
+    negative, as all losses here.
     """
 
     problem: Problem
@@ -56,6 +57,7 @@ class Run:
     epochs: float = 0.0
     weights: NDArray | None = None
     primal: float = math.inf
+    lowest: float = math.inf
     bound: float = 0.0
     clock: float = field(default_factory=working_time)
     history: list[Evaluation] = field(default_factory=list)
@@ -96,8 +98,9 @@ class Run:
         ulp = float(np.finfo(self.problem.storage.dtype).eps) * abs(primal)
         noise = MIXED_ULPS * ulp
         # Of objectives that differ by rounding only, the later one's weights are better.
-        if primal <= self.primal + SAME_ULPS * ulp or self.weights is None:
-            self.primal = min(primal, self.primal)
+        if primal <= self.lowest + SAME_ULPS * ulp or self.weights is None:
+            self.lowest = min(primal, self.lowest)
+            self.primal = primal
             self.weights = weights.copy()
             if trusted and own_pair:
                 self.bound = max(self.bound, dual)

@@ -1,26 +1,32 @@
-"""A change of variables that makes the primal rounder, so that a descent needs fewer steps.
+"""Models of the primal's Hessian, so that a descent needs fewer steps.
 
-The Hessian of the primal has a block for each class, I + sum_i C_i h_ic x_i x_i', where h_ic is the
-second derivative of the i-th example's loss in the score of class c; what couples the classes is
-left aside. Features with a common direction, such as raw measurements that are all positive, give
-these blocks a few eigenvalues far above the rest. In the variables z_c = R_c w_c, where
+The Hessian of the primal is I + sum_i C_i H_i (x) x_i x_i', where H_i is the m x m Hessian of the
+i-th example's loss in its scores. Three models of it:
 
-    R_c'R_c = I + FRACTION sum_i C_i |v_ic| x_i x_i',   v_i = grad L,
-
-they come down: for softmax and the logistic loss h_ic = |v_ic| (1 - |v_ic|), for the other smooth
-losses the order is right. The fraction, because curvature goes as training goes on: of data that
-can nearly be separated hardly any is left, and to have stretched a direction costs more steps than
-to have left it. Where blocks for every class would be too large, all share their mean; and with the
-hinges too, whose curvature sits in few examples, others at every step.
+coupled  The Hessian itself, from all examples that have curvature or from a sample of them. Where
+         there are few classes and features it costs some evaluations of the objective, and a
+         descent with it takes few steps. It is made anew as often as it has paid for itself.
+classes  What couples the classes is left aside. The block of class c is
+         I + FRACTION sum_i C_i |v_ic| x_i x_i',  v_i = grad L: for softmax and the logistic loss
+         the second derivatives are |v_ic| (1 - |v_ic|), for the other smooth losses the order is
+         right. The fraction, because curvature goes as training goes on: of data that can nearly
+         be separated hardly any is left, and to have stretched a direction costs more steps than
+         to have left it.
+mean     Where blocks for every class would be too large, all share their mean; and with the
+         hinges too, whose curvature sits in few examples, others at every step.
 """
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from enum import Enum
+from typing import NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.linalg import cho_factor, cho_solve
 
+from shortlist.solvers.kernels.curvature import pack_curvatures, pack_products, unpack_hessian
 from shortlist.solvers.problem import Problem
+from shortlist.solvers.storage.base import shares_of
 
 FRACTION = 0.02
 # Blocks are estimated from so many examples at least, or so many a class or a feature.
@@ -29,100 +35,190 @@ SAMPLES_PER_CLASS = 20
 SAMPLES_PER_FEATURE = 4
 # Numbers in all blocks together, and in the gradients of the examples a class asks for.
 MOST_NUMBERS = 1 << 22
-# What making the blocks may cost, in evaluations of the objective.
+# What making a model may cost before the first step, in evaluations of the objective.
 EVALUATIONS_WORTH = 8.0
+# Steps after which blocks are made anew: the curvature at the start says little of that at the
+# solution.
+STEPS_WITH_BLOCKS = 8
+# Weights of a coupled model, and examples that it is made of.
+MOST_COUPLED_WEIGHTS = 1100
+COUPLED_SAMPLES = 1024
+# Sparse duals leave most examples without curvature: so many are asked.
+MOST_ASKED = 1 << 15
+# A change of scores that is small against those over which gradients change.
+FINITE_STEP = 1e-5
+# Nanoseconds of a multiplication in a matrix product, and of a loss, a score.
+NS_MULTIPLICATION, NS_LOSS = 0.03, 2.0
+
+
+class Model(Protocol):
+    """A positive definite model B of the Hessian."""
+
+    # Whether B is the Hessian at the start, so that a step of length one suits.
+    exact: bool
+
+    def solve(self, gradient: NDArray) -> NDArray: ...
+
+
+class Identity:
+    """No model."""
+
+    exact = False
+
+    def solve(self, gradient: NDArray) -> NDArray:
+        return gradient
 
 
 @dataclass(frozen=True)
-class Conditioner:
-    """Z = R W, class by class: R_c and its inverse, shape (m or 1, d, d); None: the identity."""
+class Blocks:
+    """The inverses of a d x d block for each class, or of one for all: shape (m or 1, d, d)."""
 
-    factors: NDArray | None = None
-    inverses: NDArray | None = None
+    inverses: NDArray
+    exact = False
 
-    def forward(self, weights: NDArray) -> NDArray:
-        """Z for W."""
-        return _apply(self.factors, weights)
-
-    def backward(self, z: NDArray) -> NDArray:
-        """W for Z."""
-        return _apply(self.inverses, z)
-
-    def gradient(self, gradient: NDArray) -> NDArray:
-        """The gradient in Z for that in W."""
-        if self.inverses is None:
-            return gradient
-        return _apply(self.inverses.transpose(0, 2, 1), gradient)
+    def solve(self, gradient: NDArray) -> NDArray:
+        if len(self.inverses) == 1:
+            return self.inverses[0] @ gradient
+        return np.matmul(self.inverses, gradient.T[:, :, None])[:, :, 0].T
 
 
-def _apply(blocks: NDArray | None, columns: NDArray) -> NDArray:
-    if blocks is None:
-        return columns
-    if len(blocks) == 1:
-        return blocks[0] @ columns
-    return np.matmul(blocks, columns.T[:, :, None])[:, :, 0].T
+@dataclass(frozen=True)
+class Coupled:
+    """The Cholesky factor of the whole Hessian, weights in the order of W'."""
+
+    factor: NDArray
+    exact = True
+
+    def solve(self, gradient: NDArray) -> NDArray:
+        flat = cho_solve((self.factor, True), gradient.T.reshape(-1), check_finite=False)
+        return flat.reshape(gradient.T.shape).T
 
 
-class _Plan(NamedTuple):
-    """Every so many-th example makes the blocks: one for all classes, or one a class."""
+class Kind(Enum):
+    """The models above."""
 
-    step: int
-    n_blocks: int
+    NONE = "none"
+    MEAN = "mean"
+    CLASSES = "classes"
+    COUPLED = "coupled"
 
 
-def _plan(problem: Problem) -> _Plan | None:
+class Plan(NamedTuple):
+    """Which model to make, of how many examples, for how many steps; None: for all."""
+
+    kind: Kind
+    sample: int = 0
+    steps: int | None = None
+
+
+def plan(problem: Problem, late: bool = False) -> Plan:
+    """Choose the model that a descent begins with, or goes on with if ``late``.
+
+    By operations, not by the clock, so that a seed decides all.
+    """
     storage, m = problem.storage, problem.n_classes
     # Where a loss is not convex, the path decides which minimum is found: the plain one.
     if not (storage.explicit and problem.loss.convex):
-        return None
+        return Plan(Kind.NONE)
     d = storage.zero_weights(1).shape[0]
+    if m * d > MOST_COUPLED_WEIGHTS:
+        chosen = _plan_blocks(problem, d)
+        steps = None if late or chosen.kind is Kind.NONE else STEPS_WITH_BLOCKS
+        return chosen._replace(steps=steps)
+    sample = min(storage.n, COUPLED_SAMPLES)
+    multiplications = sample * _count_pairs(m) * _count_pairs(d) + (m * d) ** 3 / 3.0
+    evaluation = storage.n * m * (2.0 * storage.width * NS_MULTIPLICATION + NS_LOSS)
+    price = NS_MULTIPLICATION * multiplications / evaluation
+    # It is bought when as much has been spent without it.
+    steps = max(1, int(np.ceil(price)))
+    if late or price <= EVALUATIONS_WORTH:
+        return Plan(Kind.COUPLED, sample, steps)
+    return _plan_blocks(problem, d)._replace(steps=steps)
+
+
+def _plan_blocks(problem: Problem, d: int) -> Plan:
+    storage, m = problem.storage, problem.n_classes
     if d > storage.n // 2:
-        return None
+        return Plan(Kind.NONE)
     evaluation = 4.0 * storage.n * storage.width * m
     per_class = max(SAMPLES_PER_CLASS * m, SAMPLES_PER_FEATURE * d)
-    for n_blocks, sample in ((m, per_class), (1, SAMPLES_PER_FEATURE * d)):
+    for kind, n_blocks, sample in (
+        (Kind.CLASSES, m, per_class),
+        (Kind.MEAN, 1, SAMPLES_PER_FEATURE * d),
+    ):
         if n_blocks > 1 and (problem.loss.sparse_duals or sample * m > MOST_NUMBERS):
             continue
         sample = min(max(sample, LEAST_SAMPLES), storage.n)
         cost = sample * n_blocks * d**2
         if n_blocks * d**2 <= MOST_NUMBERS and cost <= EVALUATIONS_WORTH * evaluation:
-            return _Plan(storage.n // sample, n_blocks)
-    return None
+            return Plan(kind, sample)
+    return Plan(Kind.NONE)
 
 
-def count_blocks(problem: Problem) -> int:
-    """How many blocks a descent on this problem gets: none, one for all classes, or one a class."""
-    plan = _plan(problem)
-    return 0 if plan is None else plan.n_blocks
+def _count_pairs(count: int) -> int:
+    """Pairs a <= b."""
+    return count * (count + 1) // 2
 
 
-def condition(problem: Problem, weights: NDArray) -> Conditioner:
-    """Choose a change of variables for a descent from ``weights``."""
-    plan = _plan(problem)
-    if plan is None:
-        return Conditioner()
+def make_model(problem: Problem, weights: NDArray, chosen: Plan) -> Model:
+    """The model at ``weights``; the identity where it cannot be had."""
+    if chosen.kind is Kind.NONE:
+        return Identity()
     with np.errstate(over="ignore", invalid="ignore"):
-        blocks = FRACTION * _moments(problem, weights, plan)
-    if not np.isfinite(blocks).all():
-        return Conditioner()
-    blocks += np.eye(blocks.shape[1])
-    try:
-        factors = np.linalg.cholesky(blocks).transpose(0, 2, 1)
-        inverses = np.linalg.inv(factors)
-    except np.linalg.LinAlgError:  # so large that the identity is lost in rounding
-        return Conditioner()
-    return Conditioner(factors, inverses)
+        try:
+            if chosen.kind is Kind.COUPLED:
+                return _coupled(problem, weights, chosen.sample)
+            return _blocks(problem, weights, chosen.sample, chosen.kind)
+        except (np.linalg.LinAlgError, ValueError):
+            # So large that the identity is lost in rounding, or not finite.
+            return Identity()
 
 
-def _moments(problem: Problem, weights: NDArray, plan: _Plan) -> NDArray:
-    """sum_i C_i |v_ic| x_i x_i' for each class, or its mean over classes, from a sample.
-
-    The last feature is the constant of the intercept.
-    """
-    x = problem.storage.sample(plan.step)
-    y, cost = problem.costs.y[:: plan.step], problem.costs.cost[:: plan.step]
+def _blocks(problem: Problem, weights: NDArray, sample: int, kind: Kind) -> Model:
+    step = problem.storage.n // sample
+    x = problem.storage.sample(step)
+    y, cost = problem.costs.y[::step], problem.costs.cost[::step]
     shares = np.abs(problem.loss.row_gradients(x @ weights, y))
-    shares *= plan.step * cost[:, None]
-    if plan.n_blocks == 1:
+    shares *= step * cost[:, None]
+    if kind is Kind.MEAN:
         shares = shares.mean(axis=1, keepdims=True)
-    return np.stack([x.T @ (x * share[:, None]) for share in shares.T])
+    moments = np.stack([x.T @ (x * share[:, None]) for share in shares.T])
+    blocks = FRACTION * moments + np.eye(x.shape[1])
+    if not np.isfinite(blocks).all():
+        return Identity()
+    factors = np.linalg.inv(np.linalg.cholesky(blocks))
+    return Blocks(factors.transpose(0, 2, 1) @ factors)
+
+
+def _coupled(problem: Problem, weights: NDArray, sample: int) -> Model:
+    storage, loss, m = problem.storage, problem.loss, problem.n_classes
+    asked = min(storage.n, MOST_ASKED) if loss.sparse_duals else sample
+    step = storage.n // asked
+    x = storage.sample(step)
+    y = np.ascontiguousarray(problem.costs.y[::step])
+    cost = step * problem.costs.cost[::step]
+    scores = x @ weights
+    if loss.sparse_duals:
+        # An example whose duals are all at their bounds has no curvature.
+        v = np.abs(loss.row_gradients(scores, y))
+        curved = np.flatnonzero((v * (1.0 - v)).sum(axis=1) > 0.0)
+        skip = max(1, curved.size // sample)
+        kept = curved[::skip]
+        x, y, cost, scores = x[kept], y[kept], skip * cost[kept], scores[kept]
+    d = x.shape[1]
+    small = FINITE_STEP * min(loss.smoothing, 1.0) if loss.smoothing > 0 else FINITE_STEP
+
+    def packed_sum(begin: int, end: int) -> NDArray:
+        rows = slice(begin, end)
+        curvatures = np.empty((end - begin, _count_pairs(m)))
+        pack_curvatures(loss.spec, scores[rows], y[rows], cost[rows], small, curvatures)
+        products = np.empty((end - begin, _count_pairs(d)))
+        pack_products(x[rows], products)
+        return curvatures.T @ products
+
+    packed = sum(problem.crew.run(packed_sum, shares_of(0, len(x), problem.crew.size)))
+    hessian = np.empty((m * d, m * d))
+    unpack_hessian(packed, m, d, hessian)
+    hessian[np.diag_indices_from(hessian)] += 1.0
+    factor, _ = cho_factor(hessian, lower=True, overwrite_a=True)
+    return Coupled(factor)

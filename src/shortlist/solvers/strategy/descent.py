@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from shortlist.solvers.records.run import Run
 from shortlist.solvers.storage.base import squared_norm
-from shortlist.solvers.strategy.conditioning import Conditioner, condition
+from shortlist.solvers.strategy.conditioning import Model, make_model, plan
 from shortlist.solvers.strategy.intercept import FreeIntercept
 from shortlist.solvers.strategy.lbfgs import Point, lbfgs
 
@@ -33,8 +33,8 @@ PROMISE = 0.8
 BETTER_PROMISE = 0.5
 # Combinations are not tried while the gap is so many times what is wanted.
 MOST_PROMISED = 1e3
-# Steps after which the change of variables is made anew.
-FIRST_STEPS = (8,)
+# Steps with one model of the Hessian, at least, unless it costs less than so many evaluations.
+LEAST_STEPS = 3
 # Relative rounding of the objective in units of the storage's precision.
 NOISE_ULPS = 2.0
 
@@ -64,65 +64,51 @@ class _Descent:
         self.failed_promise = np.inf
 
     def go(self, weights: NDArray) -> tuple[str, NDArray | None]:
+        status = self._minimise(weights)
+        if status != "converged" and self.dtype != np.float64 and self.convex:
+            # Of many objectives in single precision, the least is one that rounding has lowered.
+            assert self.run.weights is not None
+            self._confirm(self.run.weights)
+        return status, self.best_for_dual
+
+    def _minimise(self, weights: NDArray) -> str:
         point = self._evaluate(weights)
         self.run.epochs -= 1  # a look at the start is a certificate, not an epoch
         if self._note(point):
-            return "converged", self.best_for_dual
-        # The curvature at the start says little of that at the solution: look again after some
-        # steps.
-        for most_steps in (*FIRST_STEPS, None):
-            status, point = self._steps(point, most_steps)
+            return "converged"
+        chosen, late = plan(self.run.problem), plan(self.run.problem, late=True)
+        steps = chosen.steps
+        while True:
+            model = make_model(self.run.problem, point.place, chosen)
+            status, point = self._steps(point, model, steps)
             if status != "steps":
-                break
-        return status, self.best_for_dual
+                return status
+            if chosen == late and steps is not None:
+                # Where model after model does not suffice, the curvature changes quickly.
+                steps = max(steps // 2, min(steps, LEAST_STEPS))
+            else:
+                steps = late.steps
+            chosen = late
 
-    def _steps(self, start: Point, most: int | None) -> tuple[str, Point]:
-        """Steps of L-BFGS in variables that suit the start; "steps" if ``most`` were taken."""
+    def _steps(self, start: Point, model: Model, most: int | None) -> tuple[str, Point]:
+        """Steps of L-BFGS with one model of the Hessian; "steps" if ``most`` were taken."""
         run = self.run
-        conditioner = condition(run.problem, start.place)
-        if conditioner.factors is None:
-            most = None
-        shape = start.place.shape
-
-        def objective(place: NDArray) -> Point:
-            w = conditioner.backward(place.reshape(shape))
-            value, gradient = self._evaluate(w)[1:]
-            return Point(place, value, conditioner.gradient(gradient).reshape(-1))
-
         noise = NOISE_ULPS * float(np.finfo(self.dtype).eps)
-        found = start
-        steps = lbfgs(objective, self._start(conditioner, start), noise)
-        for count, point in enumerate(steps, start=1):
-            w, g = self._unconditioned(conditioner, point, shape)
-            found = Point(w, point.value, g)
-            if self._note(found) or self._combine():
-                return "converged", found
+        point = start
+        for count, point in enumerate(lbfgs(self._evaluate, start, noise, model), start=1):
+            if self._note(point) or self._combine():
+                return "converged", point
             if run.epochs >= run.max_epochs:
-                return "max_epochs", found
+                return "max_epochs", point
             if count == most:
-                return "steps", found
-        return "stalled", found
-
-    def _start(self, conditioner: Conditioner, start: Point) -> Point:
-        place = conditioner.forward(start.place).reshape(-1)
-        return Point(place, start.value, conditioner.gradient(start.gradient).reshape(-1))
-
-    def _unconditioned(
-        self, conditioner: Conditioner, point: Point, shape: tuple[int, ...]
-    ) -> tuple[NDArray, NDArray]:
-        place, gradient = self.last.place, self.last.gradient
-        if point.value == self.last.value:
-            return place, gradient
-        # The line search went back to an earlier trial.
-        found = self._evaluate(conditioner.backward(point.place.reshape(shape)))
-        return found.place, found.gradient
+                return "steps", point
+        return "stalled", point
 
     def _evaluate(self, weights: NDArray) -> Point:
         weights = np.ascontiguousarray(weights, self.dtype)
         value, gradient = self.run.problem.primal_gradient(weights)
         self.run.epochs += 1
-        self.last = Point(weights, value, gradient)
-        return self.last
+        return Point(weights, value, gradient)
 
     def _note(self, point: Point) -> bool:
         """Record a point; returns whether the gap is small enough."""

@@ -1,10 +1,16 @@
-"""L-BFGS: the steps alone. Who asks for them decides when to stop."""
+"""L-BFGS on top of a model of the Hessian: the steps alone. The caller decides when to stop.
+
+In exact arithmetic these are the steps of plain L-BFGS in variables z = R w, where the model is
+R'R.
+"""
 
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+
+from shortlist.solvers.strategy.conditioning import Identity, Model
 
 # Pairs of steps and changes of the gradient that the inverse Hessian is modelled from.
 PAIRS = 12
@@ -19,7 +25,7 @@ TINY_CURVATURE = 1e-16
 
 
 class Point(NamedTuple):
-    """A place, the objective there and its gradient, all as vectors."""
+    """A place, the objective there and its gradient."""
 
     place: NDArray
     value: float
@@ -29,18 +35,22 @@ class Point(NamedTuple):
 Objective = Callable[[NDArray], Point]
 
 
-def lbfgs(objective: Objective, start: Point, noise: float) -> Iterator[Point]:
+def lbfgs(
+    objective: Objective, start: Point, noise: float, model: Model | None = None
+) -> Iterator[Point]:
     """Points of decreasing value from ``start`` on; ends where no step decreases it further.
 
-    ``noise`` is the relative rounding of values: differences below it decide nothing.
+    ``noise`` is the relative rounding of values: differences below it decide nothing. ``model`` is
+    a model of the Hessian.
     """
+    model = model if model is not None else Identity()
     steps: list[NDArray] = []
     changes: list[NDArray] = []
     curvatures: list[float] = []
     point = start
     idle = 0
     while True:
-        direction = _direction(point.gradient, steps, changes, curvatures)
+        direction = _direction(point.gradient, steps, changes, curvatures, model)
         slope = float(np.vdot(point.gradient, direction))
         if not slope < 0.0:
             if not steps:
@@ -48,7 +58,7 @@ def lbfgs(objective: Objective, start: Point, noise: float) -> Iterator[Point]:
             steps, changes, curvatures = [], [], []
             continue
         # Before the curvature is known, a step as long as the gradient's norm is a guess.
-        first = 1.0 if steps else min(1.0, 1.0 / float(np.linalg.norm(direction)))
+        first = 1.0 if steps or model.exact else min(1.0, 1.0 / float(np.sqrt(-slope)))
         found = _search(objective, point, direction, slope, first, noise)
         if found is None:
             if not steps:
@@ -72,7 +82,11 @@ def lbfgs(objective: Objective, start: Point, noise: float) -> Iterator[Point]:
 
 
 def _direction(
-    gradient: NDArray, steps: list[NDArray], changes: list[NDArray], curvatures: list[float]
+    gradient: NDArray,
+    steps: list[NDArray],
+    changes: list[NDArray],
+    curvatures: list[float],
+    model: Model,
 ) -> NDArray:
     """The two-loop recursion."""
     direction = -gradient
@@ -83,9 +97,10 @@ def _direction(
         factor = float(np.vdot(step, direction)) / curvature
         factors.append(factor)
         direction -= direction.dtype.type(factor) * change
-    if steps:
-        scale = curvatures[-1] / float(np.vdot(changes[-1], changes[-1]))
-        direction *= direction.dtype.type(scale)
+    direction = np.asarray(model.solve(direction), direction.dtype)
+    if steps and not model.exact:
+        scale = curvatures[-1] / float(np.vdot(changes[-1], model.solve(changes[-1])))
+        direction = direction * direction.dtype.type(scale)
     for step, change, curvature, factor in zip(
         steps, changes, curvatures, reversed(factors), strict=True
     ):

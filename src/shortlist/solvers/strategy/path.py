@@ -62,9 +62,12 @@ class Path:
         if self.last is not None and resume is None:
             # Where a descent was needed, it is needed for every larger C too.
             by_descent = problem.loss.convex and self.last.result.by_descent
-            if not problem.keeps_duals or (by_descent and self.last_C <= C):
+            keeps_duals = problem.keeps_duals
+            descends = not keeps_duals or (by_descent and self.last_C <= C)
+            if descends:
                 weights = self._predicted_weights(C)
-            else:
+            # The gradients of a hinge are poor duals: its own go along with the weights.
+            if keeps_duals and not (descends and problem.loss.smooth):
                 state = carry_over(problem, self.last.state, C / self.last_C)
         solution = train(
             problem,

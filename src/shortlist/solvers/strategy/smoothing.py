@@ -16,6 +16,9 @@ from shortlist.solvers.records.run import Progress, Run
 from shortlist.solvers.strategy.descent import descend
 
 FIRST_GAMMA = 0.1
+# From one smoothed version to the next. Larger changes leave a start with other active examples:
+# on Letter at C = 10, 109 evaluations with the smaller factor at 0.2, 182 at 0.01.
+SMALLEST_FACTOR, LARGEST_FACTOR = 0.2, 0.3
 # Below, L-BFGS sees the kinks; coordinate steps are better at the last digits.
 LAST_GAMMA = 1e-4
 # Bytes of duals that are copied, to be taken back if the next ones are worse.
@@ -83,7 +86,7 @@ def descend_smoothed(run: Run, weights: NDArray) -> str:
         if run.epochs >= run.max_epochs:
             return "max_epochs"
         # The gap is mostly the smoothing's, and that is proportional to gamma.
-        gamma *= min(0.3, max(0.01, 0.5 * run.wanted / found.gap))
+        gamma *= min(LARGEST_FACTOR, max(SMALLEST_FACTOR, 0.5 * run.wanted / found.gap))
     return "stalled"
 
 
