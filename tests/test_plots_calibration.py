@@ -107,5 +107,7 @@ def test_the_figures_of_the_documentation_can_be_drawn_anew(tmp_path):
     spec.loader.exec_module(figures)
     drawn = {path.name for path in figures.draw_all(tmp_path, quick=True)}
     assert all((DOCS / "_static" / name).is_file() for name in drawn)
-    shown = re.findall(r"\(_static/([\w.-]+)\)", (DOCS / "calibration.md").read_text("utf-8"))
+    pages = DOCS / "calibration.md", DOCS.parent / "README.md"
+    text = "".join(page.read_text("utf-8") for page in pages)
+    shown = re.findall(r"\((?:docs/)?_static/([\w.-]+)\)", text)
     assert sorted(shown) == sorted(drawn)
