@@ -142,7 +142,9 @@ def _load(name: str, *, scores_only: bool) -> Any:
 
         def decode(entry: dict[str, Any]) -> Any:
             meta = entry["state"]["meta"]
-            if not scores_only or not LinearScores.can_hold(entry["estimator"], meta):
+            # A model within another, as of a search, is needed whole.
+            alone = scores_only and entry["estimator"] == header.own["estimator"]
+            if not alone or not LinearScores.can_hold(entry["estimator"], meta):
                 return _decode_model(entry)
             check_linear_scores(entry["state"]["arrays"], meta)
             return LinearScores.from_state(entry["state"]["arrays"], meta, data)
