@@ -63,6 +63,14 @@ def test_out_of_epochs_with_a_warning_that_names_the_gap(loss, data):
     assert is_whole(model, *data)
 
 
+@pytest.mark.parametrize(("scale", "hint"), [(1.0, False), (100.0, True)])
+def test_the_warning_names_features_that_are_not_scaled(scale, hint, data):
+    X, y = data
+    with pytest.warns(ConvergenceWarning) as told:
+        TopKClassifier("hinge", tol=1e-9, max_epochs=1, random_state=0).fit(scale * X, y)
+    assert ("StandardScaler" in str(told[0].message)) == hint
+
+
 @pytest.mark.parametrize("loss", ["entropy", "smooth_hinge", "ova_logistic"])
 @pytest.mark.parametrize("seed", range(3))
 def test_the_end_of_the_digits_is_an_end(loss, seed, data):

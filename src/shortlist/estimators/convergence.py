@@ -4,21 +4,26 @@ import sys
 import warnings
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
 from shortlist._text import Setting
 from shortlist.errors import Worded
 from shortlist.solvers.records.result import Result
 
+# Examples of a larger squared length come from features that were not scaled.
+LONG_ROW = 1000.0
+
 
 class NotConvergedWarning(Worded, ConvergenceWarning):
     """scikit-learn's ConvergenceWarning, with the parameters that it names apart."""
 
 
-def warn_unless_converged(result: Result, C: float, tol: float) -> None:
+def warn_unless_converged(result: Result, C: float, tol: float, row_squares: NDArray) -> None:
     """A ConvergenceWarning, at the user's line, unless the gap is at most tol.
 
-    Who interrupted or stopped training knows.
+    ``row_squares`` are the squared lengths of the examples: raw measurements are what slows
+    training down most. Who interrupted or stopped training knows.
     """
     if result.relative_gap <= tol:
         return
@@ -34,6 +39,7 @@ def warn_unless_converged(result: Result, C: float, tol: float) -> None:
             + ", or lower "
             + Setting("C")
             + "."
+            + _advice_on_scale(float(np.mean(row_squares)))
         )
     elif result.status == "stalled":
         reached = gap if known else "no further decrease was possible"
@@ -44,6 +50,15 @@ def warn_unless_converged(result: Result, C: float, tol: float) -> None:
     else:
         return
     warnings.warn(NotConvergedWarning(text), stacklevel=level_outside())
+
+
+def _advice_on_scale(mean_square: float) -> str:
+    if mean_square <= LONG_ROW:
+        return ""
+    return (
+        f" The features are large (the squared length of an example is {mean_square:.2g} in the "
+        "mean): scale them first, as StandardScaler does; it helps most."
+    )
 
 
 def level_outside() -> int:

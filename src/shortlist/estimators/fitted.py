@@ -94,7 +94,7 @@ def train_model(
             **options,
         )
         adopt(model, attributes(solution.weights), solution.result)
-    warn_unless_converged(solution.result, model.C, model.tol)
+    warn_unless_converged(solution.result, model.C, model.tol, problem.storage.kappa)
     return solution
 
 

@@ -85,7 +85,8 @@ class ModelPath:
             if name.endswith("_") and not name.startswith("_"):
                 setattr(model, name, copy.copy(value))
         adopt(model, model._attributes(solution.weights, self.examples), solution.result)
-        warn_unless_converged(solution.result, C, self.estimator.tol)
+        kappa = self.path.problem.storage.kappa
+        warn_unless_converged(solution.result, C, self.estimator.tol, kappa)
         return model
 
     def _solve(self, C: float, told: Callback | None) -> Solution:
