@@ -141,7 +141,10 @@ def test_a_killed_run_goes_on_where_it_stopped(tmp_path, jobs):
 def test_working_processes_end_with_the_one_they_work_for(tmp_path, how):
     # Units that would take an hour: only the signal can end them.
     process = subprocess.Popen(
-        command(tmp_path, 2, seconds=3600), cwd=ROOT, stderr=subprocess.DEVNULL
+        command(tmp_path, 2, seconds=3600),
+        cwd=ROOT,
+        stderr=subprocess.DEVNULL,
+        preexec_fn=_heed_ctrl_c,
     )
     try:
         _wait_for(lambda: len(_workers(tmp_path)) == 2)
@@ -164,6 +167,7 @@ def test_a_unit_that_ctrl_c_cut_short_is_not_stored(tmp_path, jobs):
         cwd=ROOT,
         stderr=subprocess.DEVNULL,
         start_new_session=True,
+        preexec_fn=_heed_ctrl_c,
     )
     try:
         _wait_for(lambda: len(_workers(tmp_path)) == jobs)
@@ -175,6 +179,11 @@ def test_a_unit_that_ctrl_c_cut_short_is_not_stored(tmp_path, jobs):
         process.wait()
     assert code != 0
     assert list(tmp_path.glob("*.json")) == []
+
+
+def _heed_ctrl_c():
+    """Tests may run in the background, where shells have Ctrl-C ignored."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def _workers(folder):
