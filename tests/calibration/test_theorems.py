@@ -63,7 +63,9 @@ class TestOwnK:
         rng = np.random.default_rng(loss.k)
         for _ in range(150):
             m = int(rng.integers(loss.k + 1, 7))
-            k = int(rng.integers(loss.k, m)) if loss.variant == "alpha" else rng.integers(1, m)
+            # The shortest lists that the theorem speaks of.
+            shortest = {"alpha": loss.k, "printed": max(loss.k - 1, 1)}.get(loss.variant, 1)
+            k = int(rng.integers(shortest, m))
             p = rng.dirichlet(np.full(m, 0.5)) * (rng.random(m) < 0.7)
             p = p / p.sum() if p.sum() > 0 else np.full(m, 1 / m)
             # Some ties, some scores far from the others.

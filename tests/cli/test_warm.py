@@ -37,7 +37,7 @@ def warm(*options: str, **settings: object) -> subprocess.CompletedProcess:
 
 def test_later_fits_compile_nothing(tmp_path):
     options = ("--loss", "softmax", "--dtype", "float64")
-    ended = warm(*options, "--json", NUMBA_CACHE_DIR=tmp_path)
+    ended = warm(*options, "--json", "-q", NUMBA_CACHE_DIR=tmp_path)
     assert (ended.returncode, ended.stderr) == (0, "")
     facts = json.loads(ended.stdout)
     files = [*tmp_path.rglob("*.kernel")]

@@ -139,7 +139,8 @@ class Models:
         self._seed, self._folder = seed, folder
         self._contents = {}
         for kind, model in _base_models().items():
-            shortlist.save(model, folder / "base", data={"reading": {"format": "csv"}})
+            reading = {"format": "csv", "n_features": model.n_features_in_, "label": "class"}
+            shortlist.save(model, folder / "base", data={"reading": reading})
             self._contents[kind] = (folder / "base").read_bytes()
 
     def run(self, number: int) -> tuple[str, str]:

@@ -100,7 +100,9 @@ class Run:
         # Of objectives that differ by rounding only, the later one's weights are better.
         if primal <= self.lowest + SAME_ULPS * ulp or self.weights is None:
             self.lowest = min(primal, self.lowest)
-            self.primal = primal
+            # In double what rounding does is negligible, and the record stays monotone.
+            double = self.problem.storage.dtype == np.float64
+            self.primal = self.lowest if double else primal
             self.weights = weights.copy()
             if trusted and own_pair:
                 self.bound = max(self.bound, dual)

@@ -1,7 +1,5 @@
 """Stochastic dual coordinate ascent: epochs of visits, exact gaps when they are due."""
 
-from typing import NamedTuple
-
 import numpy as np
 
 from shortlist.solvers.records.result import Evaluation
@@ -14,8 +12,6 @@ FIRST_SHARE_LEFT = 0.3
 # Examples whose share of the gap is measured: at least so many an epoch, and one in so many.
 # A few hard examples can hold most of the gap, so the sample must not be small.
 MEASURED_EXAMPLES, MEASURED_EVERY = 1000, 8
-# Looks at the gap that estimates stand for.
-FREE_LOOKS = 3
 # More epochs than so many times the patience are too many, whatever the rate promises.
 MAX_EPOCHS_OVER_PATIENCE = 3.0
 # Below so many units in the last place of the primal, the gap is rounding.
@@ -43,8 +39,6 @@ def ascend(run: Run, random: np.random.Generator, patience: float = np.inf) -> s
     slows_since = None if problem.loss.sparse_duals else first_epoch
     earliest = run.epochs
     next_look = run.epochs + 1
-    marks: list[Mark] = []
-    looked = False
     while run.epochs < run.max_epochs:
         estimate = _epoch(run, random.permutation(active), every)
         if on_support:
@@ -52,22 +46,8 @@ def ascend(run: Run, random: np.random.Generator, patience: float = np.inf) -> s
                 problem.storage, problem.loss, run.state, problem.costs, random, 0.1 * run.wanted
             )
         promising = share_left * estimate <= 0.8 * run.wanted and run.epochs >= earliest
-        due = run.epochs >= min(next_look, run.max_epochs)
-        if due and not (promising or on_support) and not looked and len(marks) < FREE_LOOKS:
-            # Estimates of the first epochs are good enough to see where this goes.
-            marks.append(Mark(run.epochs, share_left * estimate))
-            next_look = run.epochs + max(1.0, run.epochs - first_epoch)
-            due = _epochs_to_go(marks, run.wanted, slows_since) > patience
-            if due:
-                marks.pop()  # a look takes its place
-        if promising or due:
+        if promising or run.epochs >= min(next_look, run.max_epochs):
             found = run.certify()
-            if not looked and estimate > 0:
-                # What the estimates are worth is known now.
-                factor = found.gap / (share_left * estimate)
-                marks = [Mark(epoch, factor * gap) for epoch, gap in marks]
-            looked = True
-            marks.append(Mark(run.epochs, found.gap))
             if resolved and found.within(run.tol):
                 run.notify()
                 return "converged"
@@ -76,7 +56,7 @@ def ascend(run: Run, random: np.random.Generator, patience: float = np.inf) -> s
                 return "converged" if found.within(run.tol) else "stalled"
             spent = run.epochs - first_epoch
             too_many = spent > MAX_EPOCHS_OVER_PATIENCE * patience
-            if too_many or _epochs_to_go(marks, run.wanted, slows_since) > patience:
+            if too_many or _epochs_to_go(looks, run.wanted, slows_since) > patience:
                 return "slow"
             if estimate > 0:
                 share_left = min(max(found.gap / estimate, 0.01), 10.0)
@@ -102,22 +82,15 @@ def _epoch(run: Run, order: np.ndarray, every: int) -> float:
     return estimate
 
 
-class Mark(NamedTuple):
-    """A gap, computed or estimated, after so many epochs."""
-
-    epoch: float
-    gap: float
-
-
-def _epochs_to_go(marks: list[Mark], wanted: float, first: float | None) -> float:
-    """Epochs to the gap wanted if it goes on shrinking as between the last two marks.
+def _epochs_to_go(looks: list[Evaluation], wanted: float, first: float | None) -> float:
+    """Epochs to the gap wanted if it goes on shrinking as between the last two looks.
 
     If ``first`` is given, as a power of the epochs since then: where SDCA is slow on dense duals
-    it also slows down. Otherwise exponentially. The first marks tell too little.
+    it also slows down. Otherwise exponentially. The first looks tell too little.
     """
-    if len(marks) < 3:
+    if len(looks) < 3:
         return 0.0
-    before, now = marks[-2:]
+    before, now = looks[-2:]
     if now.gap <= 0 or now.epoch <= before.epoch:
         return 0.0
     if before.gap <= now.gap:
