@@ -7,7 +7,7 @@ WORKERS ?= 2
 # Exact versions for development: make test LOCK=requirements/dev.lock
 LOCK ?=
 
-.PHONY: demo test lint bench docs lock test-lowest audit sbom clean
+.PHONY: demo test lint bench docs dist lock test-lowest audit sbom clean
 .DEFAULT_GOAL := demo
 
 $(BIN)/python:
@@ -39,6 +39,15 @@ bench: $(VENV)/.dev
 
 docs: $(VENV)/.dev
 	$(BIN)/python docs/build.py
+
+# Wheel and sdist, each tried in a clean environment.
+dist: $(BIN)/python
+	rm -rf dist
+	$(BIN)/python requirements/release.py versions
+	$(BIN)/python -m pip install --quiet build twine
+	$(BIN)/python -m build --outdir dist
+	$(BIN)/twine check --strict dist/*
+	$(BIN)/python requirements/release.py packages dist/*
 
 # Of what is installed now: run it after a change of pyproject.toml, with all extras installed.
 lock: $(VENV)/.dev
