@@ -7,7 +7,7 @@ WORKERS ?= 2
 # Exact versions for development: make test LOCK=requirements/dev.lock
 LOCK ?=
 
-.PHONY: demo test lint bench docs dist lock test-lowest audit sbom clean
+.PHONY: demo test test-slow lint bench docs dist lock test-lowest audit sbom clean
 .DEFAULT_GOAL := demo
 
 $(BIN)/python:
@@ -28,6 +28,10 @@ demo: $(VENV)/.runtime
 
 test: lint
 	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
+
+# What takes too long for every run: clusters, and kernels compiled anew.
+test-slow: $(VENV)/.dev
+	$(BIN)/python -m pytest --slow -m slow -n $(WORKERS)
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .

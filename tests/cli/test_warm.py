@@ -5,6 +5,8 @@ import os
 import subprocess
 import sys
 
+import pytest
+
 from tests.cli.conftest import environment
 from tests.processes import run
 
@@ -35,6 +37,7 @@ def warm(*options: str, **settings: object) -> subprocess.CompletedProcess:
     )
 
 
+@pytest.mark.slow
 def test_later_fits_compile_nothing(tmp_path):
     options = ("--loss", "softmax", "--dtype", "float64")
     ended = warm(*options, "--json", "-q", NUMBA_CACHE_DIR=tmp_path)

@@ -28,6 +28,7 @@ def processes_with(text: str) -> list[str]:
     return found
 
 
+@pytest.mark.slow
 def test_a_cluster_is_started_and_stopped(tmp_path, monkeypatch):
     files = Files(tmp_path)
     folder = tempfile.mkdtemp(dir="/tmp")  # sockets need short names

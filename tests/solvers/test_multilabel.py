@@ -50,8 +50,9 @@ def make_problem(case, storage, X, right, cost, bias=BIAS):
     return Problem(rows, Costs(label_rows(right), cost), case.m, case.loss())
 
 
-@pytest.mark.parametrize("storage", STORAGES)
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize(
+    ("storage", "dtype"), [*((storage, np.float64) for storage in STORAGES), ("dense", np.float32)]
+)
 @pytest.mark.parametrize("case", CASES, ids=by_id)
 def test_gap_closes_and_is_true(case, dtype, storage):
     X, right = make_data(case, dtype)

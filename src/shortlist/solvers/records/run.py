@@ -42,9 +42,8 @@ Callback = Callable[[Progress], object]
 class Run:
     """State and records of a run; every phase of training works on one of these.
 
-    ``weights`` and ``primal`` are the best met so far, up to rounding; ``lowest`` is the lowest
-    primal met; ``bound`` is the best dual bound. Zero bounds the objective of a loss that is never
-    negative, as all losses here.
+    ``weights`` and ``primal`` are the best met so far, up to rounding, ``bound`` the best dual bound.
+    Zero bounds the objective of a loss that is never negative, as all losses here.
     """
 
     problem: Problem
@@ -57,7 +56,6 @@ class Run:
     epochs: float = 0.0
     weights: NDArray | None = None
     primal: float = math.inf
-    lowest: float = math.inf
     bound: float = 0.0
     clock: float = field(default_factory=working_time)
     history: list[Evaluation] = field(default_factory=list)
@@ -98,11 +96,8 @@ class Run:
         ulp = float(np.finfo(self.problem.storage.dtype).eps) * abs(primal)
         noise = MIXED_ULPS * ulp
         # Of objectives that differ by rounding only, the later one's weights are better.
-        if primal <= self.lowest + SAME_ULPS * ulp or self.weights is None:
-            self.lowest = min(primal, self.lowest)
-            # In double what rounding does is negligible, and the record stays monotone.
-            double = self.problem.storage.dtype == np.float64
-            self.primal = self.lowest if double else primal
+        if primal <= self.primal + SAME_ULPS * ulp or self.weights is None:
+            self.primal = min(primal, self.primal)
             self.weights = weights.copy()
             if trusted and own_pair:
                 self.bound = max(self.bound, dual)
@@ -126,6 +121,14 @@ class Run:
         )
         self.history.append(found)
         return found
+
+    def settle(self, primal: float, weights: NDArray) -> None:
+        """Take an objective computed in double for that of the best weights, if it is theirs.
+
+        Of many objectives in single precision, the lowest is one that rounding has lowered.
+        """
+        if self.weights is not None and np.array_equal(self.weights, weights):
+            self.primal = primal
 
     def certify(self) -> Evaluation:
         """Compute the gap of the state and note it."""

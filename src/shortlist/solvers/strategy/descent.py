@@ -66,7 +66,6 @@ class _Descent:
     def go(self, weights: NDArray) -> tuple[str, NDArray | None]:
         status = self._minimise(weights)
         if status != "converged" and self.dtype != np.float64 and self.convex:
-            # Of many objectives in single precision, the least is one that rounding has lowered.
             assert self.run.weights is not None
             self._confirm(self.run.weights)
         return status, self.best_for_dual
@@ -130,8 +129,7 @@ class _Descent:
         """Certify a point in double: single precision is not trusted with a bound."""
         run = self.run
         value, gradient = run.problem.primal_gradient(weights, double=True)
-        if run.weights is not None and np.array_equal(run.weights, weights):
-            run.primal = value
+        run.settle(value, weights)
         bound = self._bound(Point(weights, value, gradient))
         return run.record(value, bound, weights).within(run.tol)
 

@@ -80,6 +80,7 @@ def descend_smoothed(run: Run, weights: NDArray) -> str:
         primal, _ = problem.primal_gradient(weights, double=True)
         run.epochs += 2
         found = run.record(primal, dual, weights, own_pair=False)
+        run.settle(primal, weights)
         run.notify(weights)
         if found.within(run.tol):
             return "converged"
