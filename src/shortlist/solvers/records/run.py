@@ -42,8 +42,8 @@ Callback = Callable[[Progress], object]
 class Run:
     """State and records of a run; every phase of training works on one of these.
 
-    ``weights`` and ``primal`` are the best met so far, up to rounding, ``bound`` the best dual bound.
-    Zero bounds the objective of a loss that is never negative, as all losses here.
+    ``weights`` and ``primal`` are the best met so far, up to rounding; ``bound`` is the best dual
+    bound. Zero bounds the objective of a loss that is never negative, as all losses here.
     """
 
     problem: Problem
