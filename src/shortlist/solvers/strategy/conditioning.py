@@ -47,7 +47,7 @@ COUPLED_SAMPLES = 1024
 MOST_ASKED = 1 << 15
 # A change of scores that is small against those over which gradients change.
 FINITE_STEP = 1e-5
-# Nanoseconds of a multiplication in a matrix product, and of a loss, a score.
+# Nanoseconds of a multiplication in a matrix product, and of an evaluation's loss, a score.
 NS_MULTIPLICATION, NS_LOSS = 0.03, 2.0
 
 
@@ -199,7 +199,7 @@ def _coupled(problem: Problem, weights: NDArray, sample: int) -> Model:
     cost = step * problem.costs.cost[::step]
     scores = x @ weights
     if loss.sparse_duals:
-        # An example whose duals are all at their bounds has no curvature.
+        # An example whose duals are all zero or one has no curvature.
         v = np.abs(loss.row_gradients(scores, y))
         curved = np.flatnonzero((v * (1.0 - v)).sum(axis=1) > 0.0)
         skip = max(1, curved.size // sample)

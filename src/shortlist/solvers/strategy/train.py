@@ -20,7 +20,7 @@ from shortlist.solvers.records.result import Result
 from shortlist.solvers.records.run import Callback, Run, StopTraining
 from shortlist.solvers.storage.base import State
 from shortlist.solvers.strategy.ascent import RESOLUTION_ULPS, ascend
-from shortlist.solvers.strategy.conditioning import Kind, plan
+from shortlist.solvers.strategy.conditioning import NS_LOSS, NS_MULTIPLICATION, Kind, plan
 from shortlist.solvers.strategy.descent import descend
 from shortlist.solvers.strategy.smoothing import descend_smoothed
 from shortlist.solvers.threads import crew_for, one_blas_thread
@@ -41,8 +41,8 @@ START_TOL = 1e-8
 STILL_SHRINKING = 0.5
 # Below this tolerance the last digits are better left to coordinate steps.
 LAST_DIGITS = 1e-4
-# Nanoseconds a score: a visit's step for its duals, an evaluation's loss, a multiplication.
-NS_STEP, NS_LOSS, NS_MULTIPLICATION = 12.0, 2.0, 0.03
+# Nanoseconds a score of a visit's step for its duals.
+NS_STEP = 12.0
 
 
 @dataclass
