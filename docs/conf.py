@@ -18,9 +18,11 @@ extensions = [
     "myst_parser",
     "sphinx.ext.autodoc",
     "sphinx.ext.napoleon",
+    "sphinx_gallery.gen_gallery",
     "generated",
     "mathml",
     "plain_docstrings",
+    "speed_chart",
 ]
 exclude_patterns = ["_build"]
 source_suffix = {".md": "markdown", ".rst": "restructuredtext"}
@@ -32,8 +34,19 @@ html_copy_source = False
 html_static_path = ["_static"]
 html_css_files = ["shortlist.css"]
 
-myst_enable_extensions = ["deflist", "dollarmath"]
+myst_enable_extensions = ["colon_fence", "deflist", "dollarmath"]
 myst_heading_anchors = 3
+
+# The scripts of examples/, run in the build. Their pages are written to the folder gallery.
+sphinx_gallery_conf = {
+    "examples_dirs": "../examples",
+    "gallery_dirs": "gallery",
+    "within_subsection_order": "FileNameSortKey",
+    "download_all_examples": False,
+    "min_reported_time": float("inf"),
+    "remove_config_comments": True,
+    "image_srcset": ["2x"],
+}
 
 # Single backticks in docstrings name things; those that resolve become links.
 default_role = "py:obj"
