@@ -1,6 +1,7 @@
-"""Diagrams of the engine: a block of SDCA, and the way of the data through the package."""
+"""Diagrams: a block of SDCA, the way of the data through the package, the domains of the duals."""
 
 import matplotlib.pyplot as plt
+import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.patches import FancyArrowPatch, FancyBboxPatch, Polygon, Rectangle
 
@@ -117,3 +118,34 @@ def block(quick: bool = False) -> plt.Figure:
         va="center",
     )
     return figure
+
+
+def dual_sets(quick: bool = False) -> plt.Figure:
+    """Slices of the domains of alpha and beta, for k = 2 and three rivals, at two totals s."""
+    figure, axes = plt.subplots(1, 4, figsize=(8.6, 2.3), layout="constrained")
+    corners = np.array([[0.0, 0.0], [1.0, 0.0], [0.5, np.sqrt(0.75)]])
+    panels = [("α", 1.0, 0.5), ("β", 1.0, 0.5), ("α", 0.6, 0.3), ("β", 0.6, 0.5)]
+    for ax, (variant, total, cap) in zip(axes, panels, strict=True):
+        ax.add_patch(Polygon(total * corners, fill=False, edgecolor="0.6"))
+        allowed = _capped_slice(total, cap) @ corners
+        colour = BLUE if variant == "α" else VERMILION
+        ax.add_patch(Polygon(allowed, facecolor=(colour, 2 * FILL), edgecolor=colour))
+        ax.set(xlim=(-0.05, 1.05), ylim=(-0.05, 0.92), aspect="equal")
+        ax.set_title(f"{variant}, s = {total:g}: $x_j \\leq$ {cap:g}", fontsize="medium")
+        ax.axis("off")
+    return figure
+
+
+def _capped_slice(total: float, cap: float) -> np.ndarray:
+    """Corners, in order, of {x >= 0, x_1 + x_2 + x_3 = total, x_j <= cap}; cap >= total / 2."""
+    rest = total - cap
+    return np.array(
+        [
+            [cap, rest, 0],
+            [rest, cap, 0],
+            [0, cap, rest],
+            [0, rest, cap],
+            [rest, 0, cap],
+            [cap, 0, rest],
+        ]
+    )

@@ -98,6 +98,7 @@ FIGURES: dict[str, Callable[[bool], plt.Figure]] = {
     ),
     "way-of-the-data.svg": diagrams.way_of_the_data,
     "block.svg": diagrams.block,
+    "dual-sets.svg": diagrams.dual_sets,
     "letter-curves.svg": curves_on_letter,
     "regret-losses.svg": regret_of_losses,
     "regret-smoothing.svg": regret_of_smoothings,

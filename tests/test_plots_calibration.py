@@ -108,7 +108,8 @@ def test_the_figures_of_the_documentation_can_be_drawn_anew(tmp_path, monkeypatc
     spec.loader.exec_module(figures)
     drawn = {path.name for path in figures.draw_all(tmp_path, quick=True)}
     assert all((DOCS / "_static" / name).is_file() for name in drawn)
-    pages = DOCS / "calibration.md", DOCS / "engine.md", DOCS.parent / "README.md"
+    pages = [DOCS / f"{name}.md" for name in ("calibration", "engine", "mathematics")]
+    pages.append(DOCS.parent / "README.md")
     text = "".join(page.read_text("utf-8") for page in pages)
     shown = re.findall(r"\((?:docs/)?_static/([\w.-]+)\)", text)
     assert sorted(shown) == sorted(drawn)
