@@ -43,8 +43,7 @@ sphinx_gallery_conf = {
     "gallery_dirs": "gallery",
     "within_subsection_order": "FileNameSortKey",
     "download_all_examples": False,
-    "min_reported_time": float("inf"),
-    "remove_config_comments": True,
+    "write_computation_times": False,
     "image_srcset": ["2x"],
 }
 
