@@ -41,6 +41,7 @@ myst_heading_anchors = 3
 sphinx_gallery_conf = {
     "examples_dirs": "../examples",
     "gallery_dirs": "gallery",
+    "backreferences_dir": "gallery/uses",
     "within_subsection_order": "FileNameSortKey",
     "download_all_examples": False,
     "write_computation_times": False,

@@ -4,10 +4,12 @@ Text: which module should I look in?
 
 A shortlist is what a search gives. Here the documents are the docstrings of NumPy, SciPy and
 scikit-learn, which are on every machine that runs this, and the classes are the modules they come
-from. The features are sparse: each document has some of many thousand words.
+from. The features are sparse: each document has a few of some thousand
+words.
 """
 
 import importlib
+import inspect
 import pkgutil
 import warnings
 
@@ -23,8 +25,7 @@ from shortlist import TopKClassifier
 from shortlist.plots import TopKCurveDisplay
 
 # %%
-# The data: every public function and class, its docstring without the names that would give the
-# module away.
+# The data: the first two paragraphs of the docstring of every public function and class.
 
 
 def public_modules():
@@ -41,7 +42,7 @@ def docstrings(module):
             warnings.simplefilter("ignore")
             text = getattr(getattr(module, name), "__doc__", None)
         if not name.startswith("_") and isinstance(text, str) and len(text) > 200:
-            yield text.partition("Examples")[0].replace(module.__name__.partition(".")[2], "")
+            yield " ".join(inspect.cleandoc(text).split("\n\n")[:2])
 
 
 documents = {
