@@ -10,7 +10,7 @@ HERE = Path(__file__).parent
 sys.path[:0] = [str(HERE), str(HERE / "_extensions")]
 
 project = "Shortlist"
-author = "The Shortlist developers"
+author = project_copyright = "The Shortlist developers"
 version = release = shortlist.__version__
 html_title = f"Shortlist {version}"
 

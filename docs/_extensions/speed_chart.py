@@ -14,7 +14,7 @@ from sphinx.util.docutils import SphinxDirective
 
 README = Path(__file__).parents[2] / "README.md"
 #: Units of the picture: its width, where bars begin, a row, and the space for a bar's number.
-WIDTH, LEFT, ROW, NUMBER = 560, 170, 26, 110
+WIDTH, LEFT, ROW, NUMBER = 560, 170, 26, 140
 
 
 class Row(NamedTuple):
@@ -37,7 +37,8 @@ def rows_of(readme: str) -> list[Row]:
         if len(cells) == 5 and re.fullmatch(r"[\d.]+", cells[2]):
             # An empty cell means the data of the row above.
             data = cells[0] or rows[-1].data
-            rows.append(Row(data, cells[1], float(cells[2]), cells[4].replace("*", "")))
+            peer = re.sub(r"^[\d.*]+ ", "", cells[4])
+            rows.append(Row(data, cells[1], float(cells[2]), peer))
     return rows
 
 
