@@ -108,7 +108,7 @@ def test_links_between_files_lead_somewhere(page):
 
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
 def test_fractions_are_written_with_braces(page):
-    # TeX reads \\frac12 as one half; what makes MathML of it does not.
+    # TeX reads \frac12 as one half; what makes MathML of it does not.
     assert re.findall(r"\\[td]?frac[^{]", page.read_text(encoding="utf-8")) == []
 
 
