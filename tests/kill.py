@@ -64,7 +64,7 @@ CASES = ("softmax", "csr", "hinge", "truncated", "path")
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of a case: the kills, the runs they cut, and the work repeated because of them."""
+    """What became of a case: the kills, the runs they cut, and the work repeated for them."""
 
     case: str
     kills: int
@@ -112,7 +112,7 @@ def run_case(case: str, kills: int, size: int, seed: int) -> Outcome:
 def _cut_run(
     case: str, checkpoint: str, size: int, most: int, alone: dict, moments: random.Random
 ) -> tuple[int, float, dict]:
-    """One run with kills: how many, the seconds of all its processes, and what the last one gave."""
+    """One run with kills: how many, the seconds of its processes, and what the last one gave."""
     worked = 0.0
     for done in range(most):
         process = _start(case, checkpoint, size)

@@ -43,8 +43,14 @@ def test_cv_options_are_those_of_the_library(command, files):
     ended = command("cv", files / "data.svm", *args, "--repeats", 2, "--json", "-q")
     assert (ended.code, ended.err) == (0, "")
     search = TopKClassifierCV(
-        **{"Cs": [0.01, 1.0, 100.0], "ks": (1,), "patience": 1, "refine": 1, "shots": 3},
-        **{"repeats": 2, "max_extensions": 0, "random_state": 0},
+        Cs=[0.01, 1.0, 100.0],
+        ks=(1,),
+        patience=1,
+        refine=1,
+        shots=3,
+        repeats=2,
+        max_extensions=0,
+        random_state=0,
     ).fit(files.X, files.y)
     told = json.loads(ended.out)["table"]
     np.testing.assert_allclose(told["C"], search.cv_results_["C"])

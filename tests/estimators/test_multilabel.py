@@ -350,4 +350,4 @@ def test_a_search_is_a_loop_over_folds(kind, data, tmp_path):
 )
 def test_what_a_search_refuses(params, message):
     with pytest.raises(ValueError, match=message):
-        TopKClassifierCV(**params).fit(X4, Y4 * [[1], [1], [0], [0]])
+        TopKClassifierCV(**params, ks=1).fit(X4, Y4 * [[1], [1], [0], [0]])

@@ -40,12 +40,12 @@ class Start:
         if several:
             return  # read for the labels of the model
         labels, known = set(np.unique(data.y).tolist()), set(self.model.classes_.tolist())
-        for which, listed in (("does not know", labels - known), ("has alone", known - labels)):
-            if listed:
-                shown = few(sorted(listed), _SHOWN_LABELS)
-                raise DataError(
-                    f"there are labels that {self.path} {which}: {shown}", path=data.source
-                )
+        if labels - known:
+            listed = few(sorted(labels - known), _SHOWN_LABELS)
+            raise DataError(f"has labels that {self.path} has not: {listed}", path=data.source)
+        if known - labels:
+            listed = few(sorted(known - labels), _SHOWN_LABELS)
+            raise DataError(f"lacks labels that {self.path} has: {listed}", path=data.source)
 
 
 def open_start(
