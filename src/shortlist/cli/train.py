@@ -164,7 +164,7 @@ def _fit(
         from shortlist.cli.warm_start import open_start
 
         start = open_start(warm_start, parameters, kernel, machine)
-    like = start and start.reading
+    like = None if start is None else start.reading
     on_disk = machine.memory_limit is not None
     examples = read_data(name, reading, "train", like=like, on_disk=on_disk)
     X, y = examples

@@ -205,7 +205,7 @@ def _validation_of_several_labels(
 ) -> Part:
     X_val = _validation_features(search, X_val, y_val)
     right = as_indicator(y_val, X_val.shape[0], len(classes))
-    counts = right.any(axis=1).astype(np.float64)
+    counts = np.where(right.any(axis=1), 1.0, 0.0)
     return Part(normalized(X_val, search.normalize), right, None, counts)
 
 
