@@ -98,7 +98,6 @@ def edit(path):
 @pytest.mark.parametrize(
     "source",
     [
-        "experiments/methods.py",
         "experiments/baselines.py",
         "experiments/protocol.py",
         "experiments/paper_table3.csv",

@@ -9,6 +9,8 @@ from dataclasses import dataclass, field, replace
 from shortlist._progress import duration
 from shortlist.experiments import paper
 from shortlist.experiments.comparison import (
+    TOLERANCE,
+    Dataset,
     accuracy_columns,
     accuracy_rows,
     differences,
@@ -17,7 +19,6 @@ from shortlist.experiments.comparison import (
     far_places,
     on_other_data,
 )
-from shortlist.experiments.dataset import TOLERANCE, Dataset
 from shortlist.experiments.paired import compare, standard_error
 from shortlist.experiments.parts import Parts
 from shortlist.experiments.protocol import MAX_K, PathResult

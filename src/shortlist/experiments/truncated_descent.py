@@ -13,9 +13,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from shortlist.experiments.baselines import Primal
-from shortlist.experiments.methods import classifier
 from shortlist.experiments.parts import Parts
-from shortlist.experiments.protocol import MAX_K
+from shortlist.experiments.protocol import MAX_K, classifier
 from shortlist.experiments.units import Task
 
 #: Numbers of steps at which the models are looked at.
