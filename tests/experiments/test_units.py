@@ -98,7 +98,7 @@ def edit(path):
 @pytest.mark.parametrize(
     "source",
     [
-        "experiments/baselines.py",
+        "experiments/descents.py",
         "experiments/protocol.py",
         "experiments/paper_table3.csv",
         "datasets/circle.py",

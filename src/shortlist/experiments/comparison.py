@@ -7,11 +7,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from shortlist.experiments import paper
+from shortlist.experiments.descents import DescentResult
 from shortlist.experiments.paired import standard_error
 from shortlist.experiments.parts import Parts
 from shortlist.experiments.protocol import PathResult
 from shortlist.experiments.report.model import Cell, Column, Remark, Value
-from shortlist.experiments.truncated_descent import DescentResult
 
 #: A cell of Table 3: a method and a k.
 Place = tuple[str, int]

@@ -18,6 +18,7 @@ from shortlist.experiments.comparison import (
     is_truncated,
     on_other_data,
 )
+from shortlist.experiments.descents import CHECKPOINTS, DescentTask
 from shortlist.experiments.paired import mean_ranks
 from shortlist.experiments.parts import (
     MissingData,
@@ -30,7 +31,6 @@ from shortlist.experiments.parts import (
 from shortlist.experiments.protocol import PathResult, PathTask, kernels_of, relative_cost
 from shortlist.experiments.report import Column, Section, Table, Value
 from shortlist.experiments.table3_section import Outcome, Table3Result, section
-from shortlist.experiments.truncated_descent import CHECKPOINTS, DescentTask
 from shortlist.experiments.units import Unit
 from shortlist.experiments.workers import Context
 

@@ -19,13 +19,13 @@ from shortlist.experiments.comparison import (
     far_places,
     on_other_data,
 )
+from shortlist.experiments.descents import DescentResult
 from shortlist.experiments.paired import compare, standard_error
 from shortlist.experiments.parts import Parts
 from shortlist.experiments.protocol import MAX_K, PathResult
 from shortlist.experiments.report import Column, Remark, Section, Table, Value
 from shortlist.experiments.report.model import Cell
 from shortlist.experiments.table3_figures import SOFTMAX, along_c, along_descent, gains_by_k
-from shortlist.experiments.truncated_descent import DescentResult
 
 #: Two numbers count as different if a paired test has a smaller p than this.
 SIGNIFICANT = 0.05
