@@ -15,6 +15,7 @@ from shortlist.experiments.protocol import (
     LOSSES,
     MAX_UNCONVERGED,
     PATIENCE,
+    Model,
     PathTask,
     _Path,
     classifier,
@@ -201,14 +202,16 @@ def test_the_path_ends_when_nothing_improves_for_long(small_parts):
 
 
 def test_values_as_good_as_the_best_do_not_end_the_path(small_parts):
-    # At small C plain hinges have W = C times the same matrix: all accuracies are equal.
-    n_equal = 2 * PATIENCE
-    tiny = tuple(range(-16 - n_equal, -16))
-    wide = {"exponents": (*tiny, -2, 0), "extended_exponents": (tiny[0], 0)}
-    record = train_path("svm-multi", small_parts, **wide)
-    assert len({model.val for model in record.models[:n_equal]}) == 1
-    assert [log_C(model) for model in record.models] == [*tiny, -2, 0]
-    assert record.models[-1].val > record.models[0].val
+    # At small C plain hinges have W = C times the same matrix, so that all accuracies are equal.
+    path = _Path(PathTask("svm-multi", (1, 2), "", 1e-3, 10, 0), small_parts)
+    equal, worse = (50.0, 60.0), (49.0, 59.0)
+    vals = [equal] * (PATIENCE + 3) + [worse] * PATIENCE
+    enough = []
+    for exponent, val in zip(EXPONENTS, vals, strict=False):
+        path.models[exponent] = Model(10 ** (exponent / 2), 1.0, 0.0, 1.0, 0.0, "converged", val)
+        enough.append(path._is_enough(exponent))
+    assert enough == [False] * (len(vals) - 1) + [True]
+    assert path.best(1) == path.best(2) == EXPONENTS[0]
 
 
 def test_without_validation_part_the_chosen_models_are_trained_on_everything(small_parts):

@@ -298,8 +298,8 @@ def _protocol(parts: Parts, tol: float, results: Mapping[str, PathResult]) -> li
     return [
         "No intercept and no further scaling of the features; single precision.",
         "Two values of C a decade from 1e-5 to 1e3, extended where the best lies at the edge (here "
-        f"{min(Cs):.1g} to {max(Cs):.1g} were tried), and cut short where five values in a row "
-        "bring no improvement at any k or two in a row do not converge. Each value starts from "
+        f"{min(Cs):.1g} to {max(Cs):.1g} were tried), and cut short where five values in a row are "
+        "worse than the best, at every k, or two in a row do not converge. Each value starts from "
         "the duals of the one before.",
         f"For each C the model is {selection}. Each k has a C of its own; of equally good values "
         "the smallest is taken.",
