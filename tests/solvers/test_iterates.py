@@ -62,7 +62,8 @@ def test_every_way_makes_the_same_steps(row, bias):
     expected, expected_shares = run_epochs(reference)
     W = expected.weights
     ways = [("dense", 64), ("dense", 7), ("dense", None), ("fortran", None), ("csr", None)]
-    for storage, block in [*ways, ("gram", None), ("whole gram", None)]:
+    grams = [("gram", None), ("whole gram", None)][: 2 if row.k == 1 else 1]
+    for storage, block in [*ways, *grams]:
         state, shares = run_epochs(setting(row, storage, block, bias)[-1])
         where = f"{storage}, block {block}"
         np.testing.assert_allclose(state.duals, expected.duals, atol=1e-8, err_msg=where)
@@ -128,15 +129,14 @@ def test_gap_shares_sum_to_the_gap_when_nothing_moves():
     assert sum(epoch) == pytest.approx(found.primal - found.dual, rel=1e-6)
 
 
-@pytest.mark.parametrize("storage", ["dense", "csr", "whole gram"])
+@pytest.mark.parametrize("storage", ["dense", "csr"])
 @pytest.mark.parametrize("row", SPARSE, ids=by_id)
 def test_support_epochs_raise_the_dual_and_keep_zeros(row, storage):
     X, y, cost, problem = setting(row, storage)
     state, _ = run_epochs(problem)
     zero = state.duals == 0
     assert zero.any()
-    active = np.flatnonzero(cost > 0)
-    support = problem.storage.open_support(active, state, problem.costs)
+    support = problem.storage.open_support(np.flatnonzero(cost > 0), state, problem.costs)
     last = naive_dual(row, state.duals, X, y, cost, 0.5)
     first = last
     random = np.random.default_rng(3)
@@ -148,8 +148,7 @@ def test_support_epochs_raise_the_dual_and_keep_zeros(row, storage):
         assert gap >= 0
         assert 0 < entries <= zero.size
         changed = np.flatnonzero((state.duals != before).any(axis=1))
-        numbers = active if storage == "whole gram" else np.arange(N)
-        np.testing.assert_array_equal(np.sort(numbers[order[:moved]]), changed)
+        np.testing.assert_array_equal(np.sort(order[:moved]), changed)
         dual = naive_dual(row, state.duals, X, y, cost, 0.5)
         assert dual >= last - 1e-12 * abs(last)
         last = dual
@@ -169,7 +168,9 @@ def test_support_epochs_raise_the_dual_and_keep_zeros(row, storage):
 def test_support_epochs_are_the_same_in_every_storage(row):
     """Also where only some of the examples are visited after the first round."""
     ends = []
-    for storage in ("dense", "csr", "gram", "whole gram"):
+    # Inner products of a loss over all classes and of one by class: kernels take long to compile.
+    grams = ("gram", "whole gram") if row.k == 1 else ()
+    for storage in ("dense", "csr", *grams):
         X, _, cost, problem = setting(row, storage)
         state, _ = run_epochs(problem)
         rows = np.flatnonzero(cost > 0)
