@@ -1,6 +1,6 @@
 """Figures past memory and past one machine: ``python -m benchmarks.scale COMMAND``.
 
-    generate FOLDER                      1,281,167 x 768 float32 features of 1000 classes, 3.9 GB
+    generate FOLDER [ROWS]               1,281,167 x 768 float32 features of 1000 classes, 3.9 GB
     fit FOLDER LOSS C [LIMIT] [CS...]    train on them, mapped; with CS the path over C
     rounds                               rounds and bytes to the gap for 1, 2, 4 and 8 workers
 
@@ -22,17 +22,18 @@ NOISE = 1.5
 ROWS_AT_ONCE = 1 << 16
 
 
-def generate(folder: str) -> None:
+def generate(folder: str, rows: str = str(N)) -> None:
     """Clusters of length about one, in random order, normalised as embeddings often are."""
+    n = int(rows)
     random = np.random.default_rng(0)
     centres = random.standard_normal((M, D), np.float32) / np.float32(np.sqrt(D))
-    y = random.integers(0, M, N)
-    X = np.lib.format.open_memmap(Path(folder) / "X.npy", "w+", np.float32, (N, D))
-    for begin in range(0, N, ROWS_AT_ONCE):
+    y = random.integers(0, M, n)
+    X = np.lib.format.open_memmap(Path(folder) / "X.npy", "w+", np.float32, (n, D))
+    for begin in range(0, n, ROWS_AT_ONCE):
         labels = y[begin : begin + ROWS_AT_ONCE]
         noise = random.standard_normal((len(labels), D), np.float32) * np.float32(NOISE / D**0.5)
-        rows = centres[labels] + noise
-        X[begin : begin + ROWS_AT_ONCE] = rows / np.linalg.norm(rows, axis=1, keepdims=True)
+        x = centres[labels] + noise
+        X[begin : begin + ROWS_AT_ONCE] = x / np.linalg.norm(x, axis=1, keepdims=True)
     np.save(Path(folder) / "y.npy", y)
 
 
@@ -86,7 +87,7 @@ def _products(X: np.ndarray, rows: int = 1 << 16) -> float:
     began = time.perf_counter()
     scores = x @ W
     x.T @ scores
-    return (time.perf_counter() - began) * N / rows
+    return (time.perf_counter() - began) * len(X) / rows
 
 
 def rounds() -> None:
@@ -111,7 +112,7 @@ def rounds() -> None:
     for n_workers in (0, 1, 2, 4, 8):
         group = None
         if n_workers:
-            shards, order = shards_of_arrays(X, n_workers, 0)
+            shards, order = shards_of_arrays(X, n_workers)
             group = Group(shards, 1, 300.0)
             rows, labels = RemoteRows(group, None), y[order]
         else:

@@ -130,7 +130,7 @@ class Group:
                     stacklevel=2,
                 )
             except RayTaskError as error:
-                raise _cause(error) from None
+                raise cause_of(error) from None
 
     def _replace(self, number: int) -> None:
         """Start a worker in the place of one that died, and make it what the others are."""
@@ -158,7 +158,7 @@ class Group:
         return f"worker {number}{place} ({self.shards[number].name})"
 
 
-def _cause(error: RayTaskError) -> BaseException:
+def cause_of(error: RayTaskError) -> BaseException:
     """What a worker raised, without the worker's traceback, which nobody asked for."""
     cause = error.cause
     return cause if isinstance(cause, BaseException) else error

@@ -89,12 +89,15 @@ def _with_lists(table: Any) -> Any:
     return table
 
 
-def shards_of_arrays(X: Any, n_workers: int, seed: int) -> tuple[list[Shard], NDArray]:
-    """Rows dealt out at random, so that every shard is like the whole; also returns their order."""
+def shards_of_arrays(X: Any, n_workers: int) -> tuple[list[Shard], NDArray]:
+    """Rows dealt out at random, so that every shard is like the whole; also returns their order.
+
+    The same rows are dealt out alike every time, so that a checkpoint fits them.
+    """
     import ray
 
     n = X.shape[0]
-    order = np.random.default_rng(seed).permutation(n)
+    order = np.random.default_rng(0).permutation(n)
     shards: list[Shard] = []
     parts = np.array_split(order, min(n_workers, n))
     for number, rows in enumerate(parts):

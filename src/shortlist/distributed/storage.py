@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 import ray
 from numpy.typing import NDArray
 
+from shortlist.distributed.cluster import Cluster
 from shortlist.distributed.group import Group, SumLostError
+from shortlist.distributed.shards import Shard
 from shortlist.errors import DataError
+from shortlist.estimators.elsewhere import check_memory_limit
 from shortlist.losses.base import Loss
+from shortlist.solvers.duals import Duals, SparseDuals, entries_of
 from shortlist.solvers.storage.base import (
     Costs,
     OutdatedWeightsError,
@@ -51,11 +56,13 @@ class RemoteRows:
         opened = group.prepare("open", lambda _: (bias, dtype, n_classes, loss, normalize))
         return RemoteStorage(self, opened)
 
-    def labels(self) -> NDArray | None:
-        """The labels that the shards brought along."""
+    def hashes(self) -> list[str]:
+        """A hash of each shard's rows."""
+        return self.group.ask("hash", lambda _: ())
+
+    def labels(self) -> NDArray:
+        """The labels that the shards brought along, as those of files and tables do."""
         found = [shard.labels for shard in self.group.loaded if shard.labels is not None]
-        if not found:
-            return None
         _check_labels(self.group, found)
         return np.concatenate(found)
 
@@ -63,6 +70,19 @@ class RemoteRows:
         """The weights that the shards brought along, if all did."""
         found = [shard.weight for shard in self.group.loaded if shard.weight is not None]
         return np.concatenate(found) if len(found) == len(self.group) else None
+
+
+@contextmanager
+def rows_with_workers(
+    shards: list[Shard], cluster: Cluster, memory_limit: Any
+) -> Iterator[RemoteRows]:
+    """The rows of the shards, held by workers for the time of the context."""
+    limit = check_memory_limit(memory_limit)
+    group = Group(shards, cluster.cpus_per_worker, cluster.timeout)
+    try:
+        yield RemoteRows(group, limit)
+    finally:
+        group.close()
 
 
 def _check_shards(group: Group) -> None:
@@ -233,6 +253,26 @@ class RemoteStorage(ExplicitWeights):
     def sum_conjugates(self, loss: Loss, duals: Any, costs: Costs, factor: float) -> float:
         self._send(costs)
         return sum(self.group.ask("sum_conjugates", lambda _: (loss, factor)))
+
+    def saved_duals(self, loss: Loss, duals: Any) -> Duals:
+        """Those of hinges, which are few. Others are left with the workers: W is kept instead."""
+        if loss.smooth and not loss.sparse_duals:
+            return np.zeros((0, duals.shape[1]), self.dtype)
+        found = self.group.ask("dual_entries", lambda _: ())
+        counts, columns, values = (np.concatenate(parts) for parts in zip(*found, strict=True))
+        return SparseDuals.from_entries(
+            duals.shape[1], counts, columns, values.astype(self.dtype, copy=False)
+        )
+
+    def restore_duals(self, loss: Loss, costs: Costs, duals: Any, saved: Duals) -> Any:
+        self._send(costs)
+        begin, m = self.bounds, duals.shape[1]
+
+        def own(number: int) -> tuple:
+            return loss, m, entries_of(saved[begin[number] : begin[number + 1]])
+
+        self.group.ask("restore_duals", own)
+        return duals
 
     # --- messages --------------------------------------------------------------------------------
 

@@ -74,6 +74,11 @@ class Worker:
             os.getpid(),
         )
 
+    def hash(self) -> str:
+        from shortlist.estimators.checkpoints import hash_of_rows
+
+        return hash_of_rows(self.x)
+
     def open(
         self, bias: float, dtype: np.dtype, m: int, loss: Loss, normalize: str | None
     ) -> tuple[NDArray, bool]:
@@ -139,6 +144,18 @@ class Worker:
     def fill_duals(self, loss: Loss, weights: NDArray) -> None:
         with self._crew(weights.shape[1]) as crew:
             self.storage.fill_duals(loss, weights, self.costs, self.state.duals, crew)
+
+    def dual_entries(self) -> tuple[NDArray, NDArray, NDArray]:
+        """The duals that are not zero; see ``SparseDuals.entries``."""
+        from shortlist.solvers.duals import entries_of
+
+        return entries_of(self.state.duals)
+
+    def restore_duals(self, loss: Loss, m: int, entries: tuple[NDArray, NDArray, NDArray]) -> None:
+        from shortlist.solvers.duals import SparseDuals
+
+        state, saved = self.state, SparseDuals.from_entries(m, *entries)
+        state.duals = self.storage.restore_duals(loss, self.costs, state.duals, saved)
 
     def rebuild(self) -> tuple[None, NDArray]:
         return None, self.storage.rebuild(self.state.duals, self.costs.cost)
