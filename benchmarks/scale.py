@@ -95,6 +95,7 @@ def rounds() -> None:
     import ray
 
     from shortlist import TopKClassifier
+    from shortlist.distributed.cluster import Cluster
     from shortlist.distributed.group import Group
     from shortlist.distributed.shards import shards_of_arrays
     from shortlist.distributed.storage import RemoteRows
@@ -113,7 +114,7 @@ def rounds() -> None:
         group = None
         if n_workers:
             shards, order = shards_of_arrays(X, n_workers)
-            group = Group(shards, 1, 300.0)
+            group = Group(shards, Cluster(n_workers))
             rows, labels = RemoteRows(group, None), y[order]
         else:
             rows, labels = X, y

@@ -14,6 +14,7 @@ from sklearn.exceptions import ConvergenceWarning
 ray = pytest.importorskip("ray")
 
 from shortlist import TopKClassifier, TopKClassifierCV, distributed  # noqa: E402
+from shortlist.distributed.cluster import Cluster, connected  # noqa: E402
 from shortlist.distributed.group import Group  # noqa: E402
 from shortlist.distributed.shards import ArrayShard, shards_of_files  # noqa: E402
 from shortlist.distributed.storage import RemoteRows  # noqa: E402
@@ -26,10 +27,8 @@ TOL = 1e-4
 
 @pytest.fixture(scope="module", autouse=True)
 def cluster():
-    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-    ray.init(num_cpus=16, include_dashboard=False, log_to_driver=False, logging_level="error")
-    yield
-    ray.shutdown()
+    with connected(Cluster(16)):
+        yield
 
 
 def group_of(*parts, matrix=np.asarray) -> Group:
@@ -37,7 +36,7 @@ def group_of(*parts, matrix=np.asarray) -> Group:
         ArrayShard(f"shard {number}", (ray.put(matrix(X[rows])),))
         for number, rows in enumerate(parts)
     ]
-    return Group(shards, cpus=1, timeout=600.0)
+    return Group(shards, Cluster(len(shards), timeout=600.0))
 
 
 def dealt(n_workers: int) -> list[np.ndarray]:

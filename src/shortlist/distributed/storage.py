@@ -8,16 +8,16 @@ from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
-import ray
 from numpy.typing import NDArray
 
 from shortlist.distributed.cluster import Cluster
+from shortlist.distributed.duals import RemoteDuals, entries_of, joined
 from shortlist.distributed.group import Group, SumLostError
 from shortlist.distributed.shards import Shard
 from shortlist.errors import DataError
 from shortlist.estimators.elsewhere import check_memory_limit
 from shortlist.losses.base import Loss
-from shortlist.solvers.duals import Duals, SparseDuals, entries_of
+from shortlist.solvers.duals import Duals
 from shortlist.solvers.storage.base import (
     Costs,
     OutdatedWeightsError,
@@ -30,10 +30,6 @@ from shortlist.solvers.threads import Crew
 
 # The next round's sigma exceeds by so much what the last one would have needed.
 CAUTION = 1.1
-# Examples that a worker visits between two messages. Fewer: changes of W are known sooner, and
-# training takes fewer epochs (softmax at C = 1, 4 workers: 28 with one round an epoch, 12 with 4, 7
-# with 16). More: the message, which costs as much as some hundred visits, weighs less.
-ROWS_PER_ROUND = 1024
 
 
 class RemoteRows:
@@ -78,7 +74,7 @@ def rows_with_workers(
 ) -> Iterator[RemoteRows]:
     """The rows of the shards, held by workers for the time of the context."""
     limit = check_memory_limit(memory_limit)
-    group = Group(shards, cluster.cpus_per_worker, cluster.timeout)
+    group = Group(shards, cluster)
     try:
         yield RemoteRows(group, limit)
     finally:
@@ -105,19 +101,6 @@ def _check_labels(group: Group, labels: list[NDArray]) -> None:
             raise DataError(
                 f"its labels ({shown}) are on no other shard{hint}", path=group.shards[number].name
             )
-
-
-class RemoteDuals:
-    """The duals that the workers keep. ``outdated`` tells that some of them were lost."""
-
-    nbytes = math.inf  # never copied
-
-    def __init__(self, group: Group, shape: tuple[int, int], dtype: np.dtype) -> None:
-        self.group, self.shape, self.dtype = group, shape, dtype
-
-    @property
-    def outdated(self) -> bool:
-        return bool(self.group.replaced)
 
 
 class RemoteStorage(ExplicitWeights):
@@ -153,7 +136,7 @@ class RemoteStorage(ExplicitWeights):
         """
         self._send(costs)
         largest = int(np.diff(self.bounds).max())
-        n_rounds = max(1, round(largest / ROWS_PER_ROUND))
+        n_rounds = max(1, round(largest / self.group.rows_per_round))
         for number in range(n_rounds):
             if self.group.replaced:
                 self._mend(loss, state, costs)
@@ -164,7 +147,7 @@ class RemoteStorage(ExplicitWeights):
                 self._mend(loss, state, costs)
 
     def _round(self, loss: Loss, state: State, part: tuple[int, int, int], every: int) -> float:
-        weights, sigma = ray.put(state.weights), self.sigma
+        weights, sigma = self.group.put(state.weights), self.sigma
         visited, change = self.group.ask_sum("epoch", lambda _: (loss, weights, sigma, part, every))
         state.weights = state.weights + change
         squares = sum(report.change for report in visited)
@@ -181,7 +164,7 @@ class RemoteStorage(ExplicitWeights):
         group = self.group
         if loss.smooth:
             # The gradients at W are close to what was lost.
-            weights = ray.put(state.weights)
+            weights = group.put(state.weights)
             for number in sorted(group.replaced):
                 group.ask_one(number, "fill_duals", loss, weights)
         state.weights = np.ascontiguousarray(self.rebuild(state.duals, costs.cost), self.dtype)
@@ -198,7 +181,7 @@ class RemoteStorage(ExplicitWeights):
         self, loss: Loss, weights: NDArray, duals: Any, costs: Costs, crew: Crew, double: bool
     ) -> Sums:
         self._send(costs)
-        there = ray.put(weights)
+        there = self.group.put(weights)
         found = self.group.ask("certify", lambda _: (loss, there, double))
         if self.group.replaced:
             raise OutdatedWeightsError
@@ -216,7 +199,7 @@ class RemoteStorage(ExplicitWeights):
         self, loss: Loss, weights: NDArray, costs: Costs, crew: Crew, double: bool
     ) -> tuple[float, NDArray]:
         self._send(costs)
-        there = ray.put(weights)
+        there = self.group.put(weights)
         losses, gradient = self._sum_again("loss_gradient", lambda _: (loss, there, double))
         return sum(losses), np.array(gradient)
 
@@ -239,12 +222,12 @@ class RemoteStorage(ExplicitWeights):
         self, loss: Loss, weights: NDArray, costs: Costs, duals: Any, crew: Crew
     ) -> None:
         self._send(costs)
-        there = ray.put(weights)
+        there = self.group.put(weights)
         self.group.ask("fill_duals", lambda _: (loss, there))
 
     def spread_duals(self, by_class: NDArray, costs: Costs, duals: Any) -> None:
         self._send(costs)
-        there = ray.put(by_class.astype(self.dtype))
+        there = self.group.put(by_class.astype(self.dtype))
         self.group.ask("spread_duals", lambda _: (there,))
 
     def scale_duals(self, duals: Any, factor: float) -> None:
@@ -259,10 +242,7 @@ class RemoteStorage(ExplicitWeights):
         if loss.smooth and not loss.sparse_duals:
             return np.zeros((0, duals.shape[1]), self.dtype)
         found = self.group.ask("dual_entries", lambda _: ())
-        counts, columns, values = (np.concatenate(parts) for parts in zip(*found, strict=True))
-        return SparseDuals.from_entries(
-            duals.shape[1], counts, columns, values.astype(self.dtype, copy=False)
-        )
+        return joined(found, duals.shape[1], self.dtype)
 
     def restore_duals(self, loss: Loss, costs: Costs, duals: Any, saved: Duals) -> Any:
         self._send(costs)

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import sparse
 
-from shortlist.distributed.cluster import Cluster, Split, connected
+from shortlist.distributed.cluster import ROWS_PER_ROUND, Cluster, Split, connected
 from shortlist.estimators import TopKClassifier, TopKClassifierCV
 from shortlist.estimators.cv_folds import Part
 from shortlist.estimators.paths import check_path
@@ -31,6 +31,7 @@ def fit(
     timeout: float = 300.0,
     label: str | int = "auto",
     split: Split = "auto",
+    rows_per_round: int = ROWS_PER_ROUND,
     **fit_options: Any,
 ) -> Model:
     """Fit a :class:`~shortlist.TopKClassifier` on a Ray cluster; returns the estimator itself.
@@ -65,10 +66,13 @@ def fit(
     split : {"auto", "fits", "rows"}, default="auto"
         What a search shares out: whole fits, or the rows of one fit after the other. By itself it
         takes whole fits where the memory of every machine has room for its share of them.
+    rows_per_round : int, default=1024
+        Examples that a worker visits between two messages, each of the size of W. A slow network
+        asks for more; training then takes more epochs.
     **fit_options
         What the estimator's ``fit`` takes besides: ``callback``, ``X_val``, ``y_val``.
     """
-    cluster = Cluster(n_workers, address, cpus_per_worker, timeout, label, split)
+    cluster = Cluster(n_workers, address, cpus_per_worker, timeout, label, split, rows_per_round)
     if isinstance(estimator, TopKClassifierCV):
         return _search(estimator, data, y, sample_weight, cluster, fit_options)
     with _scattered(estimator, data, y, sample_weight, cluster) as examples:

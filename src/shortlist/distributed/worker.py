@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 if TYPE_CHECKING:
+    from shortlist.distributed.duals import Entries
     from shortlist.distributed.shards import Shard
     from shortlist.losses.base import Loss
     from shortlist.solvers.storage import Costs, State, Storage
@@ -145,16 +146,16 @@ class Worker:
         with self._crew(weights.shape[1]) as crew:
             self.storage.fill_duals(loss, weights, self.costs, self.state.duals, crew)
 
-    def dual_entries(self) -> tuple[NDArray, NDArray, NDArray]:
-        """The duals that are not zero; see ``SparseDuals.entries``."""
-        from shortlist.solvers.duals import entries_of
+    def dual_entries(self) -> Entries:
+        """The duals that are not zero."""
+        from shortlist.distributed.duals import entries_of
 
         return entries_of(self.state.duals)
 
-    def restore_duals(self, loss: Loss, m: int, entries: tuple[NDArray, NDArray, NDArray]) -> None:
-        from shortlist.solvers.duals import SparseDuals
+    def restore_duals(self, loss: Loss, m: int, entries: Entries) -> None:
+        from shortlist.distributed.duals import joined
 
-        state, saved = self.state, SparseDuals.from_entries(m, *entries)
+        state, saved = self.state, joined([entries], m, self.storage.dtype)
         state.duals = self.storage.restore_duals(loss, self.costs, state.duals, saved)
 
     def rebuild(self) -> tuple[None, NDArray]:

@@ -150,16 +150,6 @@ class SparseDuals:
 Duals = NDArray | SparseDuals
 
 
-def entries_of(duals: Duals) -> tuple[NDArray, NDArray, NDArray]:
-    """``SparseDuals.entries``, for arrays too."""
-    if isinstance(duals, SparseDuals):
-        return duals.entries()
-    size = max(1, _SPARE // duals.shape[1])
-    parts = [sparse.csr_array(duals[i : i + size]) for i in range(0, len(duals), size)]
-    listed = sparse.vstack(parts, format="csr")
-    return np.diff(listed.indptr), listed.indices, listed.data
-
-
 def zero_duals(n: int, m: int, dtype: Any, sparse: bool) -> Duals:
     """Zeros, in the smaller of the two ways if ``sparse`` says that most of them will stay."""
     if sparse and n * m * np.dtype(dtype).itemsize > memory.DENSE_BYTES:
