@@ -101,7 +101,7 @@ def rounds() -> None:
     from shortlist.distributed.storage import RemoteRows
 
     random = np.random.default_rng(0)
-    n, d, m = 20_000, 128, 50
+    n, d, m = 20_000, 384, 50
     y = random.integers(0, m, n)
     X = random.standard_normal((m, d), np.float32)[y] + 2 * random.standard_normal(
         (n, d), np.float32

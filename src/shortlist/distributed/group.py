@@ -56,9 +56,13 @@ class Group:
         """An array that all workers are to see, as an argument for calls: sent once to each."""
         return ray.put(array)
 
-    def load(self, memory_limit: int | None) -> list[Loaded]:
+    def load(self, memory_limit: int | None, zero_based: bool = False) -> list[Loaded]:
         """Let every worker read its shard."""
-        self.loaded = self.prepare("load", lambda number: (self.shards[number], memory_limit))
+
+        def reading(number: int) -> tuple:
+            return self.shards[number], memory_limit, zero_based
+
+        self.loaded = self.prepare("load", reading)
         return self.loaded
 
     def prepare(self, method: str, arguments: Arguments) -> list[Any]:

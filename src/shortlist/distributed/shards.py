@@ -19,7 +19,7 @@ class Shard(Protocol):
 
     @property
     def name(self) -> str: ...
-    def load(self, on_disk: bool) -> LabeledData: ...
+    def load(self, on_disk: bool, **reading: Any) -> LabeledData: ...
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class ArrayShard:
     name: str
     rows: Any
 
-    def load(self, on_disk: bool) -> LabeledData:
+    def load(self, on_disk: bool, **reading: Any) -> LabeledData:
         import ray
 
         # Within a structure a reference is passed on as it is.
@@ -44,11 +44,11 @@ class FileShard:
     files: tuple[str, ...]
     options: dict[str, Any] = field(default_factory=dict)
 
-    def load(self, on_disk: bool) -> LabeledData:
+    def load(self, on_disk: bool, **reading: Any) -> LabeledData:
         from shortlist.datasets import read_dataset
 
         files = self.files[0] if len(self.files) == 1 else self.files
-        found = read_dataset(files, on_disk=on_disk, **self.options)
+        found = read_dataset(files, on_disk=on_disk, **{**self.options, **reading})
         if found.y is None:
             raise DataError("has no labels", path=self.name)
         return found
@@ -62,7 +62,7 @@ class TableShard:
     blocks: Any
     label: str | int
 
-    def load(self, on_disk: bool) -> LabeledData:
+    def load(self, on_disk: bool, **reading: Any) -> LabeledData:
         import pyarrow
         import ray
 

@@ -38,9 +38,16 @@ class RemoteRows:
     def __init__(self, group: Group, memory_limit: int | None) -> None:
         self.group = group
         loaded = group.load(memory_limit)
-        _check_shards(group)
+        if {True, False} <= {shard.zero_based for shard in loaded}:
+            # A file that merely lacks the first feature looks as if it counted from 1.
+            loaded = group.load(memory_limit, zero_based=True)
+        n_features = max(shard.shape[1] for shard in loaded)
+        if all(shard.zero_based is not None for shard in loaded):
+            group.prepare("widen", lambda _: (n_features,))
+        else:
+            _check_shards(group)
         self.bounds = np.cumsum([0, *(shard.shape[0] for shard in loaded)])
-        self.shape: tuple[int, int] = (int(self.bounds[-1]), loaded[0].shape[1])
+        self.shape: tuple[int, int] = (int(self.bounds[-1]), n_features)
         self.dtype = np.result_type(*(shard.dtype for shard in loaded), np.float32)
         entries = sum(shard.width * shard.shape[0] for shard in loaded)
         self.width = entries / self.shape[0]

@@ -35,6 +35,7 @@ class Loaded:
     labels: NDArray | None
     weight: NDArray | None
     width: float
+    zero_based: bool | None
     node: str
     process: int
 
@@ -54,12 +55,13 @@ class Worker:
     state: State
     costs: Costs
 
-    def load(self, shard: Shard, memory_limit: int | None) -> Loaded:
-        """Read the shard."""
+    def load(self, shard: Shard, memory_limit: int | None, zero_based: bool = False) -> Loaded:
+        """Read the shard; LibSVM text counts features from 0 if told so, or if it shows."""
         from ray.util import get_node_ip_address
         from scipy import sparse
 
-        found = shard.load(on_disk=memory_limit is not None)
+        on_disk = memory_limit is not None
+        found = shard.load(on_disk, zero_based=True) if zero_based else shard.load(on_disk)
         self.x, self.limit = found.X, memory_limit
         n, d = self.x.shape
         entries = getattr(self.x, "mean_nonzeros", None)
@@ -71,9 +73,16 @@ class Worker:
             found.y,
             found.weight,
             float(entries) + 1.0,
+            found.zero_based,
             get_node_ip_address(),
             os.getpid(),
         )
+
+    def widen(self, n_features: int) -> None:
+        """LibSVM text that lacks the last features is as wide as the others'."""
+        from shortlist.datasets.shards import widened
+
+        self.x = widened(self.x, n_features)
 
     def hash(self) -> str:
         from shortlist.estimators.checkpoints import hash_of_rows
