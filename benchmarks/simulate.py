@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from benchmarks.scale import clusters
 from numpy.typing import NDArray
 
 MACHINES = (8, 32, 128)
@@ -109,7 +110,7 @@ def count(loss: str, machines: int, rounds: int, duals: bool = True) -> Counted:
             storage.keeps_duals = storage.keeps_duals and duals
             return storage
 
-    X, y = _small_problem()
+    X, y = clusters(*SMALL)
     parts = np.array_split(np.arange(len(y)), machines)
     group = OneProcess([X[part] for part in parts])
     k = 5 if loss == "smooth_hinge" else 1
@@ -128,15 +129,6 @@ class _Rows:
         from shortlist.datasets.containers import LabeledData
 
         return LabeledData(self.x, None, source=self.name)
-
-
-def _small_problem() -> tuple[NDArray, NDArray]:
-    n, d, m = SMALL
-    random = np.random.default_rng(0)
-    y = random.integers(0, m, n)
-    X = random.standard_normal((m, d), np.float32)[y]
-    X += 2 * random.standard_normal((n, d), np.float32)
-    return X / np.linalg.norm(X, axis=1, keepdims=True), y
 
 
 def seconds(counted: Counted, machines: int, machine: Machine) -> tuple[float, float]:
