@@ -23,7 +23,7 @@ MACHINES = (8, 32, 128)
 ROUNDS_PER_EPOCH = (4, 16)
 # The problem that rounds are counted on: about as many examples a class as ImageNet-21k has, and
 # enough features that training takes the same way.
-SMALL = (24_000, 320, 40)
+SMALL = (24_000, 400, 40)
 # The problem that time is computed for: examples, features, classes.
 LARGE = (14_000_000, 1024, 21_841)
 # Nonzero duals of an example that hinges keep, in the mean, and bytes of one with its class.
@@ -131,14 +131,15 @@ class _Rows:
         return LabeledData(self.x, None, source=self.name)
 
 
-def seconds(counted: Counted, machines: int, machine: Machine) -> tuple[float, float]:
+def seconds(
+    counted: Counted, machines: int, per_epoch: int, machine: Machine
+) -> tuple[float, float]:
     """Time on machines of their own, all in all and in messages."""
     rows = LARGE[0] / machines
     rounds, evaluations = counted.calls["epoch"], counted.calls["loss_gradient"]
-    epochs = counted.epochs - evaluations if rounds else 0.0
     # A certificate is one product, and so is a rebuild; in double each counts as two.
     looks = 0.5 * counted.calls["certify"] + counted.calls["rebuild"]
-    work = machine.visits * max(epochs, 0.0) + evaluations + looks
+    work = machine.visits * rounds / per_epoch + evaluations + looks
     random = np.random.default_rng(0)
     calls = max(1, rounds + evaluations + counted.calls["certify"] + counted.calls["rebuild"])
     slowest = np.exp(machine.jitter * random.standard_normal((calls, machines))).max(axis=1).mean()
@@ -171,7 +172,7 @@ def main() -> None:
             tried = []
             for rounds in ROUNDS_PER_EPOCH if duals else (1,):
                 found = count(loss, machines, rounds, duals)
-                tried.append((*seconds(found, machines, machine), rounds, found))
+                tried.append((*seconds(found, machines, rounds, machine), rounds, found))
             total, messages, rounds, found = min(tried, key=lambda each: each[0])
             of_duals, all_bytes = memory(loss, duals, machines)
             name = loss + ("" if duals else ", no duals")

@@ -14,6 +14,7 @@ from sklearn.exceptions import ConvergenceWarning
 ray = pytest.importorskip("ray")
 
 from shortlist import TopKClassifier, TopKClassifierCV, distributed  # noqa: E402
+from shortlist.datasets import write_libsvm  # noqa: E402
 from shortlist.distributed.cluster import Cluster, connected  # noqa: E402
 from shortlist.distributed.group import Group  # noqa: E402
 from shortlist.distributed.shards import ArrayShard, shards_of_files  # noqa: E402
@@ -125,7 +126,7 @@ def test_a_path_is_shared_out(tmp_path):
 
 
 def test_warnings_and_stops_of_a_shared_path():
-    with pytest.warns(ConvergenceWarning, match="not converged after 1 epochs at C=3"):
+    with pytest.warns(ConvergenceWarning, match="not converged after 1.4") as told:
         models = distributed.fit_path(
             TopKClassifier("hinge", max_epochs=1, tol=1e-6),
             *(X, Y),
@@ -134,6 +135,7 @@ def test_warnings_and_stops_of_a_shared_path():
             callback=lambda model: model.C == 3.0,
         )
     assert [model.C for model in models] == [0.3, 3.0]
+    assert len(told) == 2
     with pytest.raises(ValueError, match="split by rows"):
         distributed.fit_path(TopKClassifier(), ["a"], Cs=[1.0], n_workers=2, split="fits")
 
@@ -231,7 +233,7 @@ def test_a_killed_driver_is_resumed(tmp_path):
     data, saved = tmp_path / "data.npz", tmp_path / "checkpoint"
     np.savez(data, X=X, y=Y, weights=WEIGHTS)
     address = ray.get_runtime_context().gcs_address
-    ended = subprocess.run([sys.executable, "-c", DRIVER, data, saved, address], timeout=120)
+    ended = subprocess.run([sys.executable, "-c", DRIVER, data, saved, address], timeout=600)
     assert ended.returncode == -signal.SIGKILL
     model = TopKClassifier("hinge", tol=TOL, checkpoint=saved)
     distributed.fit(model, X, Y, sample_weight=WEIGHTS, n_workers=2)
@@ -269,6 +271,14 @@ def test_files_and_tables_as_input(tmp_path):
     plain = TopKClassifier(tol=1e-6, random_state=0).fit(X, Y)
     model = distributed.fit(TopKClassifier(random_state=0), paths, n_workers=2)
     assert model.result_.primal == pytest.approx(plain.result_.primal, rel=1e-3)
+    lacking = X[70:].copy()
+    lacking[:, 0] = lacking[:, -1] = 0.0
+    write_libsvm(tmp_path / "a.svm", X[:70], Y[:70], zero_based=True)
+    write_libsvm(tmp_path / "b.svm", lacking, Y[70:], zero_based=True)
+    texts = [tmp_path / "a.svm", tmp_path / "b.svm"]
+    narrow = distributed.fit(TopKClassifier(random_state=0), texts, n_workers=2)
+    whole = TopKClassifier(tol=1e-6, random_state=0).fit(np.vstack([X[:70], lacking]), Y)
+    assert narrow.result_.primal == pytest.approx(whole.result_.primal, rel=1e-3)
     columns = {**{f"x{j}": X[:, j] for j in range(5)}, "y": Y}
     table = ray.data.from_pandas(pytest.importorskip("pandas").DataFrame(columns))
     found = distributed.fit(TopKClassifier(random_state=0), table.repartition(2), n_workers=2)
