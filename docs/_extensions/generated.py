@@ -4,6 +4,7 @@
 {command-reference}   every command with its options
 {experiments-table}   what ``shortlist reproduce`` knows
 {results-table}       a table that ``shortlist reproduce`` wrote, from the folder results
+{results-ranks}       mean ranks of the methods over several such tables
 """
 
 import csv
@@ -26,6 +27,7 @@ class _Computed(SphinxDirective):
     option_spec: ClassVar = {
         "columns": lambda text: [name.strip() for name in text.split(",")],
         "file": str.strip,
+        "files": str.split,
     }
 
     def run(self):
@@ -56,9 +58,7 @@ def experiments_table() -> str:
 
 def results_table(file: str) -> str:
     """Our accuracies, and behind a stroke the paper's where there are any; the best in bold."""
-    with open(RESULTS / file, newline="", encoding="utf-8") as text:
-        rows = list(csv.DictReader(text))
-    columns = [name for name in rows[0] if name.startswith("Top-") and " " not in name]
+    rows, columns = _results(file)
     best = {name: max(float(row[name] or 0) for row in rows) for name in columns}
 
     def cell(row: dict[str, str], name: str) -> str:
@@ -73,6 +73,35 @@ def results_table(file: str) -> str:
     for row in rows:
         lines.append(f"| {row['Method']} | {' | '.join(cell(row, name) for name in columns)} |")
     return "\n".join(lines)
+
+
+def results_ranks(files: list[str]) -> str:
+    """The mean rank of each method over several tables; the best in bold."""
+    from shortlist.experiments.paired import mean_ranks
+
+    tables = [_results(file) for file in files]
+    columns = [name for name in tables[0][1] if all(name in names for _, names in tables)]
+    ranks = {
+        name: mean_ranks([{row["Method"]: float(row[name]) for row in rows} for rows, _ in tables])
+        for name in columns
+    }
+    lines = [f"| method | {' | '.join(columns)} |", "|---" * (1 + len(columns)) + "|"]
+    for method in ranks[columns[0]]:
+        cells = [
+            f"**{mean[method]:.1f}**"
+            if mean[method] == min(mean.values())
+            else f"{mean[method]:.1f}"
+            for mean in ranks.values()
+        ]
+        lines.append(f"| {method} | {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+def _results(file: str) -> tuple[list[dict[str, str]], list[str]]:
+    """The rows of a table of accuracies, and the names of its columns with ours."""
+    with open(RESULTS / file, newline="", encoding="utf-8") as text:
+        rows = list(csv.DictReader(text))
+    return rows, [name for name in rows[0] if name.startswith("Top-") and " " not in name]
 
 
 def command_reference() -> str:
@@ -131,6 +160,7 @@ def setup(app):
         ("losses-table", losses_table),
         ("experiments-table", experiments_table),
         ("results-table", results_table),
+        ("results-ranks", results_ranks),
         ("command-reference", command_reference),
     ]:
         app.add_directive(name, type(name, (_Computed,), {"compute": staticmethod(function)}))

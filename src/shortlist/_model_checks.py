@@ -224,13 +224,15 @@ def _check_search(arrays: Arrays, meta: Meta) -> None:
     _check_common_parameters(meta["params"])
     search = TopKClassifierCV(**meta["params"])
     _check_search_parameters(search)
-    classes = _check_classes(meta["classes"], False)
+    multilabel = meta.get("multilabel", False)
+    classes = _check_classes(meta["classes"], multilabel)
     n_features = _check_features(meta)
     models = meta["models"]
     require(isinstance(models, list) and models, "there are no models")
     for model in models:
         require(type(model) is TopKClassifier, "a model is of another class")
         require(np.array_equal(model.classes_, classes), "two models have other classes")
+        require(model.multilabel_ is multilabel, "two models have other numbers of labels")
         require(model.n_features_in_ == n_features, "two models have other features")
     ks = meta["ks"]
     require(isinstance(ks, list | tuple) and len(ks) > 0, "there are no ks")

@@ -97,8 +97,7 @@ def test_every_parameter_of_the_estimator_is_an_option():
     given = estimator_parameters(LossOptions(), ShapeOptions(), SolverOptions(), OutputOptions())
     estimator = TopKClassifier(**given)
     kept = CheckpointOptions(checkpoint="kept").parameters(OutputOptions())
-    # A command makes one fit: there is nothing to start warm from.
-    # Features are scaled when they are read.
+    # Features are scaled when they are read; --warm-start names a file.
     elsewhere = {"C", "class_weight", "memory_limit", "normalize", "warm_start"}
     assert {*given, *kept, *elsewhere} == set(estimator.get_params())
     for name, default in TopKClassifier().get_params().items():

@@ -1,22 +1,8 @@
-"""The JSON of every command: described by one schema, with the same keys."""
+"""The JSON of the commands: described by one schema, with the same keys."""
 
-import json
-from importlib.resources import files as package_files
-
-import jsonschema
 import pytest
 
-SCHEMA = json.loads((package_files("shortlist.cli") / "schema.json").read_text())
-
-
-def check(kind: str, text: str) -> dict:
-    """Raise unless the text is JSON as the schema describes it for a command."""
-    entry = json.loads(text)
-    validator = jsonschema.Draft202012Validator
-    validator.check_schema(SCHEMA)
-    own = {**SCHEMA, "oneOf": [{"$ref": f"#/$defs/{kind.replace(' ', '%20')}"}]}
-    validator(own).validate(entry)
-    return entry
+from tests.cli.schema import SCHEMA, check
 
 
 def test_train(command, files):
@@ -75,6 +61,15 @@ def test_info_and_export(command, model):
     assert check("info", command("info", model, "--json", "-q").out)["model"] == model
     ended = command("export", model, "-o", "m.onnx", "--json", "-q")
     assert check("export", ended.out)["model"] == model
+
+
+def test_compiling_ahead(command, model, monkeypatch):
+    """Nothing is compiled here, which takes long; a model has been trained before."""
+    from shortlist.cli.warm import _Fit
+
+    monkeypatch.setattr(_Fit, "run", lambda _: None)
+    told = check("warm", command("warm", "--loss", "softmax", "--json", "-q").out)
+    assert told["kernels"] > 0
 
 
 def test_the_schema_describes_every_command():

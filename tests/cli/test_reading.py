@@ -10,6 +10,7 @@ from scipy import sparse
 from scipy.io import savemat
 
 import shortlist
+from shortlist import TopKClassifierCV
 from shortlist.datasets import write_libsvm
 from tests.cli.conftest import NAMES, shell
 
@@ -203,8 +204,19 @@ def test_several_labels(command, tmp_path):
         assert (entry["label"], entry["n_samples"]) == (10 * (column + 1), mine.sum())
         assert entry["topk"] == pytest.approx((best[mine] == column).any(axis=1).mean())
     assert told["accuracy"]["test"]["top-1"] == pytest.approx(loaded.score(X, Y))
-    for refused in (command("cv", "several.svm"), command("train", "several.svm", "-v", 2)):
-        assert "has several labels an example" in refused.err
+    args = ["--loss", "hinge", "--json", "-q", "-v", 2]
+    one = json.loads(command("train", "several.svm", *args, "-C", 0.01).out)
+    ended = command("cv", "several.svm", *args, "--Cs", "0.01,1", "--ks", "1,2", "-o", "chosen")
+    searched = TopKClassifierCV(
+        "hinge", Cs=[0.01, 1.0], ks=(1, 2), cv=2, max_extensions=0, random_state=0
+    ).fit(X, Y)
+    table = json.loads(ended.out)["table"]
+    np.testing.assert_allclose(table["mean_top2"], searched.cv_results_["mean_top2"])
+    assert one["accuracy"]["cross-validation"]["top-1"] == pytest.approx(table["mean_top1"][0])
+    told = json.loads(command("evaluate", "chosen", "several.svm", "--json").out)
+    assert told["accuracy"]["test"]["top-2"] == pytest.approx(
+        searched.model_for(2).set_params(k=2).score(X, Y)
+    )
     Path("strange.svm").write_text("10,40 0:1\n")
     assert "label 40 is none of the model's" in command("evaluate", "m", "strange.svm").err
 

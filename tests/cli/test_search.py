@@ -7,6 +7,7 @@ import pytest
 
 import shortlist
 from shortlist import TopKClassifierCV
+from tests.cli.schema import check
 
 
 def test_cv_is_the_library_search(command, files):
@@ -35,6 +36,40 @@ def test_cv_measures_the_usual_lengths_below_the_number_of_classes(command, file
     told = json.loads(ended.out)
     assert list(told["chosen"]) == ["top-1", "top-2", "top-3"]
     assert {0.1, 1.0, 10.0} >= set(told["table"]["C"]) > {1.0}
+
+
+def test_cv_options_are_those_of_the_library(command, files):
+    args = ["--Cs", "0.01,1,100", "--ks", 1, "--patience", 1, "--refine", 1, "--shots", 3]
+    ended = command("cv", files / "data.svm", *args, "--repeats", 2, "--json", "-q")
+    assert (ended.code, ended.err) == (0, "")
+    search = TopKClassifierCV(
+        Cs=[0.01, 1.0, 100.0],
+        ks=(1,),
+        patience=1,
+        refine=1,
+        shots=3,
+        repeats=2,
+        max_extensions=0,
+        random_state=0,
+    ).fit(files.X, files.y)
+    told = json.loads(ended.out)["table"]
+    np.testing.assert_allclose(told["C"], search.cv_results_["C"])
+    np.testing.assert_allclose(told["mean_top1"], search.cv_results_["mean_top1"])
+
+
+@pytest.mark.parametrize(
+    ("args", "words"),
+    [
+        (["--shots", 2, "-v", 3], "-v and --shots both say what to train on"),
+        (["--repeats", 2], "--repeats goes with --shots"),
+        (["--shots", 200], "--shots 200 asks for more examples than class 0 has"),
+        (["--patience", 0], "--patience must be an integer, 1 or larger"),
+    ],
+)
+def test_cv_refuses(command, files, args, words):
+    ended = command("cv", files / "data.svm", *args)
+    assert ended.code == 2
+    assert words in ended.err
 
 
 def test_cv_table_marks_the_chosen_and_the_models_evaluate(command, files):
@@ -76,7 +111,7 @@ def test_bench_compares_equal_objectives(command, files):
     args = ["--losses", "softmax", "--repeat", 1, "--json", "-q"]
     ended = command("bench", files / "data.svm", *args)
     assert (ended.code, ended.err) == (0, "")
-    own, *rivals = json.loads(ended.out)["contests"]["softmax"]
+    own, *rivals = check("bench", ended.out)["contests"]["softmax"]
     assert own["solver"] == "shortlist"
     assert own["ratio"] == 1.0
     assert len(rivals) == 2
@@ -114,7 +149,7 @@ def test_reproduce_hands_everything_on(command, monkeypatch):
         *["reproduce", "caltech101", "--data", "c.mat", "--seed", 3, "-j", 1, "--quick"],
         *["--output", "there", "--set", "tol=0.01", "--set", "methods=('a',)", "--json"],
     )
-    assert json.loads(ended.out) == {
+    assert check("reproduce", ended.out) == {
         "command": "reproduce",
         "page": "page.html",
         "files": ["page.html", "table.csv"],
@@ -174,7 +209,7 @@ def test_features_then_train(command, files, tmp_path):
     options = ["-o", "f.npy", "--dtype", "float64", "--json", "-q"]
     ended = command("features", "net.pt", files / "X.npy", *options)
     assert ended.code == 0
-    told = json.loads(ended.out)
+    told = check("features", ended.out)
     assert (told["n_samples"], told["n_features"], told["labels"]) == (120, 3, None)
     assert (
         command("train", "f.npy", "--labels", files / "y.npy", "-o", "m", "-k", 2, "-q").code == 0

@@ -117,6 +117,20 @@ def test_semicolons_are_hinted_at(tmp_path):
         read_dataset(write(tmp_path, "1;2;3\n4;5;6\n"))
 
 
+@pytest.mark.parametrize(
+    ("text", "options", "hint"),
+    [
+        ("a;b;y\n0,5;1,2;1\n", {"delimiter": ";"}, r"'a' is '0,5', .*decimal comma\? write 0\.5"),
+        ("0,5;1,2;1\n", {"delimiter": ";"}, r"line 1: column 0 .*decimal comma\? write 0\.5"),
+        ("0,5;1,2;1\n", {}, "'5;1' is not a number.*separated by ';'"),
+        ("0,5;1,2;1\n", {"header": False}, "'5;1', not a number.*separated by ';'"),
+    ],
+)
+def test_decimal_commas_are_hinted_at(tmp_path, text, options, hint):
+    with pytest.raises(DataError, match=hint):
+        read_dataset(write(tmp_path, text), **options)
+
+
 @pytest.mark.parametrize("weight", [-1.0, float("nan"), float("inf")])
 def test_weights_that_are_none(table, weight):
     path = table({"a": [1.0, 2.0], "w": [1.0, weight], "y": [0, 1]})

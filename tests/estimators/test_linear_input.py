@@ -272,3 +272,11 @@ def test_empty_rows_and_columns(kind, data):
     assert not model.coef_[:, 2].any()
     scores = model.decision_function(kind(np.zeros((2, 5))))
     np.testing.assert_allclose(scores, np.broadcast_to(model.intercept_, (2, 4)))
+
+
+def test_labels_that_pandas_calls_missing(data):
+    X, y = data
+    labels = pandas.Series(y.astype(str), dtype="string")
+    labels[3] = pandas.NA
+    with pytest.raises(ValueError, match="y contains missing values"):
+        TopKClassifier().fit(X, labels)

@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_array
 
+import shortlist
 from shortlist import TopKClassifier
 from shortlist.solvers import memory
 from tests.estimators.objectives import NAMES, named_data
@@ -160,3 +161,28 @@ def test_the_truncated_entropy_starts_from_the_duals_of_its_softmax(data):
     # The start is softmax's solution to within tol, and so is what follows from it.
     assert again.primal == pytest.approx(first.primal, rel=1e-3)
     assert model.classes_.tolist() == NAMES.tolist()
+
+
+@pytest.mark.parametrize("params", LOSSES, ids=str)
+def test_a_loaded_model_goes_on_from_its_weights(params, data, tmp_path):
+    X, y = data
+    first = TopKClassifier(**params, tol=1e-4, random_state=0).fit(X, y)
+    shortlist.save(first, tmp_path / "model")
+    loaded = shortlist.load(tmp_path / "model").set_params(warm_start=True, tol=1e-3)
+    again = loaded.fit(X, y).result_
+    assert again.status == "converged"
+    if params["loss"] != "hinge":  # which has no gradients to make duals of
+        assert again.epochs <= 1
+    other = shortlist.load(tmp_path / "model").set_params(warm_start=True, C=3.0)
+    cold = TopKClassifier(**params, C=3.0, tol=1e-4, random_state=0).fit(X, y)
+    assert other.fit(X, y).result_.primal == pytest.approx(cold.result_.primal, rel=2e-4)
+
+
+def test_a_loaded_model_with_other_classes_starts_anew(data, tmp_path):
+    X, y = data
+    shortlist.save(TopKClassifier(random_state=0).fit(X, y), tmp_path / "model")
+    renamed = np.char.add("new ", y.astype(str))
+    for labels, params in ((renamed, {}), (y, {"k": 2})):
+        loaded = shortlist.load(tmp_path / "model").set_params(warm_start=True, **params)
+        anew = TopKClassifier(**params, random_state=0).fit(X, labels)
+        np.testing.assert_array_equal(loaded.fit(X, labels).coef_, anew.coef_)

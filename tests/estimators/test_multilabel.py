@@ -313,6 +313,41 @@ def test_bad_input_to_score_and_validation():
         model.fit(X4, Y4, X_val=X4, y_val=np.zeros_like(Y4))
 
 
-def test_the_search_takes_one_label_per_example():
-    with pytest.raises(ValueError, match=r"TopKClassifierCV takes one label .* fit_path"):
-        TopKClassifierCV().fit(X4, Y4)
+@pytest.mark.parametrize("kind", [np.asarray, sparse.csr_array])
+def test_a_search_is_a_loop_over_folds(kind, data, tmp_path):
+    X, Y = data
+    weights = np.arange(60) % 3 + 1.0
+    Cs, ks, params = [0.01, 1.0], (1, 2), {"loss": "smooth_hinge", "tol": 1e-6, "random_state": 0}
+    search = TopKClassifierCV(**params, Cs=Cs, ks=ks, cv=3, max_extensions=0)
+    search.fit(X, kind(Y), sample_weight=weights)
+    for row, C in enumerate(Cs):
+        for k in ks:
+            shares = []
+            for train, test in KFold(3).split(X):
+                model = TopKClassifier(**params, C=C).fit(X[train], Y[train], weights[train])
+                shares.append(topk_scorer(k)(model, X[test], Y[test], sample_weight=weights[test]))
+            assert search.cv_results_[f"mean_top{k}"][row] == pytest.approx(np.mean(shares))
+    assert search.multilabel_
+    assert search.score(X, kind(Y)) == search.model_for(1).score(X, Y)
+    shortlist.save(search, tmp_path / "model")
+    back = shortlist.load(tmp_path / "model")
+    assert back.multilabel_
+    np.testing.assert_array_equal(back.predict(X), search.predict(X))
+    given = search.fit(X, kind(Y), X_val=X, y_val=kind(Y))
+    best = given.cv_results_["mean_top2"].max()
+    assert best == pytest.approx(topk_scorer(2)(given.model_for(2), X, Y))
+
+
+@pytest.mark.parametrize(
+    ("params", "message"),
+    [
+        ({"shots": 1}, "shots is for one label per example"),
+        ({"class_weight": "balanced"}, "class_weight is for one label per example"),
+        ({"scoring": "neg_log_loss"}, "scoring='neg_log_loss' is for one label per example"),
+        ({"loss": "ova_logistic"}, "takes one right label per example"),
+        ({"cv": [([0, 1], [2, 3])]}, "split 1 of cv holds out no example with a label"),
+    ],
+)
+def test_what_a_search_refuses(params, message):
+    with pytest.raises(ValueError, match=message):
+        TopKClassifierCV(**params, ks=1).fit(X4, Y4 * [[1], [1], [0], [0]])

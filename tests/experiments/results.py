@@ -4,7 +4,7 @@ import base64
 
 import numpy as np
 
-from shortlist.experiments.dataset import Dataset
+from shortlist.experiments.comparison import Dataset
 from shortlist.experiments.parts import Parts
 from shortlist.experiments.protocol import Chosen, Model, PathResult
 

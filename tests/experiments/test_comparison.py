@@ -10,9 +10,9 @@ from shortlist.experiments.comparison import (
     far_places,
     mark_best,
 )
+from shortlist.experiments.descents import Checkpoint, DescentResult
 from shortlist.experiments.parts import Parts
 from shortlist.experiments.report import Value
-from shortlist.experiments.truncated_descent import Checkpoint, DescentResult
 from tests.experiments.results import KS, LETTER, PARTS, TRAIN, result
 
 

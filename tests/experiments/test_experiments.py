@@ -8,7 +8,7 @@ from rich.console import Console
 
 from shortlist.datasets import DataError
 from shortlist.experiments import EXPERIMENTS, MissingData, paper, registry, run
-from shortlist.experiments.dataset import Dataset
+from shortlist.experiments.comparison import Dataset
 from shortlist.experiments.parts import read_parts
 from shortlist.experiments.registry import Experiment, names
 from shortlist.experiments.report import Section, Value

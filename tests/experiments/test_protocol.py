@@ -8,15 +8,19 @@ import pytest
 
 from shortlist import TopKClassifier
 from shortlist.experiments import paper
-from shortlist.experiments.methods import LOSSES, classifier, kernels_of, relative_cost
 from shortlist.experiments.parts import Parts, letter_parts
 from shortlist.experiments.protocol import (
     EXPONENTS,
     EXTENDED_EXPONENTS,
+    LOSSES,
     MAX_UNCONVERGED,
     PATIENCE,
+    Model,
     PathTask,
     _Path,
+    classifier,
+    kernels_of,
+    relative_cost,
 )
 from shortlist.metrics import topk_accuracy
 
@@ -187,8 +191,27 @@ def test_the_path_ends_when_nothing_improves_for_long(small_parts):
     wide = {"exponents": tuple(range(-6, 12)), "extended_exponents": (-6, 12), "max_epochs": 5000}
     record = train_path("lr-multi", few, **wide)
     exponents = [log_C(model) for model in record.models]
-    best = max(log_C(record.chosen[k].model) for k in KS)
-    assert exponents[-1] == min(best + PATIENCE, 11)
+    peaks = [max(model.val[k - 1] for model in record.models) for k in KS]
+    last_best = max(
+        log_C(model)
+        for k, peak in zip(KS, peaks, strict=True)
+        for model in record.models
+        if model.val[k - 1] == peak
+    )
+    assert exponents[-1] == min(last_best + PATIENCE, 11)
+
+
+def test_values_as_good_as_the_best_do_not_end_the_path(small_parts):
+    # At small C plain hinges have W = C times the same matrix, so that all accuracies are equal.
+    path = _Path(PathTask("svm-multi", (1, 2), "", 1e-3, 10, 0), small_parts)
+    equal, worse = (50.0, 60.0), (49.0, 59.0)
+    vals = [equal] * (PATIENCE + 3) + [worse] * PATIENCE
+    enough = []
+    for exponent, val in zip(EXPONENTS, vals, strict=False):
+        path.models[exponent] = Model(10 ** (exponent / 2), 1.0, 0.0, 1.0, 0.0, "converged", val)
+        enough.append(path._is_enough(exponent))
+    assert enough == [False] * (len(vals) - 1) + [True]
+    assert path.best(1) == path.best(2) == EXPONENTS[0]
 
 
 def test_without_validation_part_the_chosen_models_are_trained_on_everything(small_parts):
@@ -238,4 +261,5 @@ def test_every_method_of_the_paper_has_a_classifier():
             assert model.fit_intercept is False
             assert relative_cost(method) > 0
             assert kernels_of(method)
-    assert kernels_of("topk-svm:3") == kernels_of("smooth-topk-svm:1") != kernels_of("lr-multi")
+    assert kernels_of("topk-svm:3") == kernels_of("smooth-topk-svm:10") != kernels_of("lr-multi")
+    assert kernels_of("svm-multi") == kernels_of("smooth-topk-svm:1") != kernels_of("topk-svm:3")

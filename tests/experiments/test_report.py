@@ -24,7 +24,7 @@ from shortlist.experiments.report import (
     Value,
     folder,
 )
-from shortlist.experiments.report.page import page
+from shortlist.experiments.report.folder import page
 from shortlist.experiments.report.terminal import show, show_table
 from shortlist.experiments.report.text import is_strong, to_html, to_plain
 from shortlist.plots.charts import Chart, Series, have_matplotlib, inline_svg

@@ -98,8 +98,7 @@ def edit(path):
 @pytest.mark.parametrize(
     "source",
     [
-        "experiments/methods.py",
-        "experiments/baselines.py",
+        "experiments/descents.py",
         "experiments/protocol.py",
         "experiments/paper_table3.csv",
         "datasets/circle.py",
@@ -117,7 +116,8 @@ def test_any_code_that_can_change_a_number_changes_the_key(copied, source):
 
 
 @pytest.mark.parametrize(
-    "source", ["cli/reproduce.py", "plots/charts.py", "experiments/report/page.py", "_progress.py"]
+    "source",
+    ["cli/reproduce.py", "plots/charts.py", "experiments/report/folder.py", "_progress.py"],
 )
 def test_code_that_only_shows_results_does_not(copied, source):
     before = code_hash(copied, with_torch=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from typer import Option
@@ -22,70 +22,21 @@ from shortlist.cli.options import (
     SolverOptions,
     class_weights,
     estimator_parameters,
-    parse_numbers,
 )
 from shortlist.cli.reading import ReadingOptions
 from shortlist.cli.run import FAILED, INTERRUPTED
+from shortlist.cli.searching import SearchOptions
 
-SEARCH = "Search"
-_USUAL_COSTS = "1e-5:1e3:9"
+if TYPE_CHECKING:
+    from shortlist.datasets.containers import LabeledData
+
 _USUAL_KS = (1, 3, 5, 10)
 
 
 def cv(
     *,
     data: DataArgument,
-    costs: Annotated[
-        str | None,
-        Option(
-            "--Cs",
-            metavar="NUMBERS",
-            rich_help_panel=SEARCH,
-            show_default=False,
-            help="The values of C: 0.1,1,10, or 1e-3:1e3:7 for seven from the first to the second, "
-            "evenly spaced in logarithm. Without it: 1e-5:1e3:9.",
-        ),
-    ] = None,
-    ks: Annotated[
-        str | None,
-        Option(
-            "--ks",
-            metavar="1,3,5",
-            rich_help_panel=SEARCH,
-            show_default=False,
-            help="The lengths of the shortlist to measure, and to choose a model for. Without it: "
-            "1, 3, 5, 10 and the loss's own k, as far as there are classes.",
-        ),
-    ] = None,
-    folds: Annotated[
-        int,
-        Option("-v", "--folds", metavar="N", rich_help_panel=SEARCH, help="Number of folds."),
-    ] = 5,
-    validation: Annotated[
-        str | None,
-        Option(
-            "--val",
-            metavar="DATA",
-            rich_help_panel=SEARCH,
-            show_default=False,
-            help="Measure on this data instead of on folds. It is read like DATA; of a data set "
-            "in parts, its val. The models are then trained on DATA alone, as in the paper.",
-        ),
-    ] = None,
-    extensions: Annotated[
-        int | None,
-        Option(
-            "--extend",
-            metavar="N",
-            rich_help_panel=SEARCH,
-            show_default=False,
-            help="Where the best C is at an end of the range, try up to N values beyond it. "
-            "Without it: 4, but none if --Cs is given.",
-        ),
-    ] = None,
-    jobs: Annotated[
-        int, Option("-j", "--jobs", metavar="N", rich_help_panel=SEARCH, help="Fits at a time.")
-    ] = 1,
+    wanted: SearchOptions,
     loss: LossOptions,
     also: Annotated[
         list[str] | None,
@@ -124,6 +75,7 @@ def cv(
     Examples:
       shortlist cv letter --Cs 0.01:100:5 --val letter
       shortlist cv data.csv --loss smooth_hinge -k 5 --also entropy:5 -v 10 -o model
+      shortlist cv embeddings.npz --Cs 1e-6:1e5:12 --refine 2 --patience 3 -o model
     """
     from shortlist.cli.output import (
         check_output,
@@ -136,39 +88,26 @@ def cv(
     )
 
     if model is not None:
-        inputs = (data, validation, reading.labels, reading.names)
+        inputs = (data, wanted.validation, reading.labels, reading.names)
         check_output(model, inputs=inputs, stdout=False)
-    if folds < 2:
-        raise ValueError(f"-v must be 2 or more folds; got {folds}")
-    families = _families(loss, also)
     parameters = {
         **estimator_parameters(loss, shape, solver, output),
         **checkpoints.parameters(output),
-        "Cs": parse_numbers(costs or _USUAL_COSTS, "--Cs", float),
-        "cv": folds,
-        "losses": families,
-        "max_extensions": (0 if costs else 4) if extensions is None else extensions,
-        "n_jobs": jobs,
+        **wanted.parameters(),
+        "losses": _families(loss, also),
     }
-    wanted = None if ks is None else parse_numbers(ks, "--ks", int)
-    from shortlist.cli.data import (
-        describe_data,
-        how_read,
-        labels_in,
-        read_data,
-        refuse_label_sets,
-    )
+    ks = wanted.wanted_ks()
+    from shortlist.cli.data import describe_data, how_read, labels_in, read_data
     from shortlist.cli.models import check_trainable, read_validation, remember_names
     from shortlist.cli.saving import save_somewhere
 
     examples = read_data(data, reading, "train")
-    refuse_label_sets(examples, "cv")
-    if validation is None:
-        _check_folds(folds, examples.y)
+    if wanted.n_folds is not None:
+        _check_folds(wanted.n_folds, examples)
     measured = None
     held_out: dict[str, Any] = {}
-    if validation is not None:
-        measured = read_validation(how_read(examples), validation, reading)
+    if wanted.validation is not None:
+        measured = read_validation(how_read(examples), wanted.validation, reading)
         held_out = {"X_val": measured.X, "y_val": measured.y}
 
     from shortlist import TopKClassifierCV
@@ -176,9 +115,9 @@ def cv(
 
     labels = labels_in(examples)
     weights = class_weights(shape.class_weight, labels)
-    if wanted is None:
-        wanted = [k for k in sorted({*_USUAL_KS, loss.k}) if k < len(labels)] or [1]
-    search = TopKClassifierCV(class_weight=weights, ks=tuple(wanted), **parameters)
+    if ks is None:
+        ks = [k for k in sorted({*_USUAL_KS, loss.k}) if k < len(labels)] or [1]
+    search = TopKClassifierCV(class_weight=weights, ks=tuple(ks), **parameters)
     for family in families_of(search):
         check_trainable(family, examples.y)
     say_data(output, examples)
@@ -207,11 +146,16 @@ def cv(
         raise typer.Exit(FAILED)
 
 
-def _check_folds(folds: int, y: Any) -> None:
+def _check_folds(folds: int, examples: LabeledData) -> None:
     """Raise now what dividing the examples into folds would refuse."""
     import numpy as np
+    from scipy import sparse
 
-    largest = int(np.unique(y, return_counts=True)[1].max())
+    if sparse.issparse(examples.y):
+        if folds > examples.n_samples:
+            raise ValueError(f"-v {folds}: there are only {examples.n_samples} examples")
+        return
+    largest = int(np.unique(examples.y, return_counts=True)[1].max())
     if folds > largest:
         raise ValueError(f"-v {folds}: the largest class has only {largest} examples")
 
@@ -295,7 +239,7 @@ def cross_validate_one(
     output: OutputOptions,
 ) -> None:
     """LIBLINEAR's ``-v``: print the accuracy that one C has on held-out folds."""
-    from shortlist.cli.data import labels_in, read_data, refuse_label_sets
+    from shortlist.cli.data import labels_in, read_data
     from shortlist.cli.output import (
         percent,
         print_json,
@@ -308,8 +252,7 @@ def cross_validate_one(
     if folds < 2:
         raise ValueError(f"-v must be 2 or more folds; got {folds}")
     examples = read_data(name, reading, "train")
-    refuse_label_sets(examples, "-v")
-    _check_folds(folds, examples.y)
+    _check_folds(folds, examples)
     weights = class_weights(shape.class_weight, labels_in(examples))
 
     from shortlist.cli.models import check_trainable, make_classifier
@@ -330,13 +273,14 @@ def cross_validate_one(
     print_line(f"{folds}-fold cross-validation accuracy: {shown}")
 
 
-def _fold_accuracies(model: Any, examples: Any, folds: int) -> dict[int, list[float]]:
-    from sklearn.model_selection import StratifiedKFold
+def _fold_accuracies(model: Any, examples: LabeledData, folds: int) -> dict[int, list[float]]:
+    from sklearn.model_selection import check_cv
 
     from shortlist.cli.ranking import rank_labels
 
     shares: dict[int, list[float]] = {k: [] for k in sorted({1, model.k})}
-    for trained_on, held_out in StratifiedKFold(folds).split(examples.X, examples.y):
+    splitter = check_cv(folds, examples.y, classifier=True)
+    for trained_on, held_out in splitter.split(examples.X, examples.y):
         weight = None if examples.weight is None else examples.weight[trained_on]
         model.fit(examples.X[trained_on], examples.y[trained_on], sample_weight=weight)
         if model.result_.status == "interrupted":

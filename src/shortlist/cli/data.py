@@ -60,12 +60,6 @@ def labels_in(data: LabeledData) -> set[Any]:
     return set(data.y.tolist()) if classes is None else set(classes)
 
 
-def refuse_label_sets(data: LabeledData, command: str) -> None:
-    """Raise for data with several labels an example, where one is needed."""
-    if how_read(data).classes is not None:
-        raise DataError(f"has several labels an example; {command} needs one", path=data.source)
-
-
 def how_read(data: LabeledData) -> Reading:
     """How data was read, for the model to keep."""
     assert data.reading is not None  # every reader says so, and so does load_letter

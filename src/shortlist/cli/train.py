@@ -34,6 +34,17 @@ def train(
     solver: SolverOptions,
     machine: MachineOptions,
     checkpoints: CheckpointOptions,
+    warm_start: Annotated[
+        str | None,
+        Option(
+            metavar="MODEL",
+            rich_help_panel=TRAINING,
+            show_default=False,
+            help="Begin at the weights of this model instead of at zero. It must have the same "
+            "loss, classes and features; C and the examples may differ. DATA is read as its data "
+            "was.",
+        ),
+    ] = None,
     folds: Annotated[
         int | None,
         Option(
@@ -81,6 +92,7 @@ def train(
       shortlist train letter -o letter.model --loss smooth_hinge -k 5 -C 0.1
       shortlist train data.svm.gz -o model -s 4 -c 10 -e 0.01 -B -1 -q
       shortlist train data.csv -o model --kernel rbf --gamma 0.1 -C 10
+      shortlist train more.csv -o model2 --warm-start model
       zcat data.csv.gz | shortlist train - --format csv --label species -o model
     """
     if folds is not None:
@@ -88,6 +100,8 @@ def train(
             raise ValueError("-v measures accuracy and makes no model: leave out -o, or -v")
         if machine.given:
             raise ValueError(f"{machine.given[0]} is for training a model: leave it out, or -v")
+        if warm_start is not None:
+            raise ValueError("--warm-start is for training a model: leave it out, or -v")
         if checkpoints.checkpoint is not None:
             raise ValueError("-v keeps no checkpoints: leave out --checkpoint, or use cv")
         from shortlist.cli.cv import cross_validate_one
@@ -98,14 +112,13 @@ def train(
         raise ValueError("say where to save the model: -o MODEL (or -v N to cross-validate)")
     from shortlist.cli.output import check_output, is_standard_output
 
-    check_output(model, inputs=(data, validation, reading.labels, reading.names))
+    check_output(model, inputs=(data, validation, warm_start, reading.labels, reading.names))
     to_stdout = is_standard_output(model)
     if to_stdout and output.as_json:
         raise ValueError("--json and -o - would both write to standard output")
     kept_in = checkpoints.parameters(output)
-    trained, summary, kept = _fit(
-        data, cost, validation, loss, shape, solver, kernel, machine, reading, output, kept_in
-    )
+    given = (loss, shape, solver, kernel, machine, reading, output)
+    trained, summary, kept = _fit(data, cost, validation, warm_start, *given, kept_in)
     from shortlist.cli.output import print_json, print_line, saved_line, say
     from shortlist.cli.saving import save_somewhere
 
@@ -130,6 +143,7 @@ def _fit(
     name: str,
     cost: float,
     validation: str | None,
+    warm_start: str | None,
     loss: LossOptions,
     shape: ShapeOptions,
     solver: SolverOptions,
@@ -145,8 +159,17 @@ def _fit(
 
     parameters = estimator_parameters(loss, shape, solver, output)
     machine.check()
-    examples = read_data(name, reading, "train", on_disk=machine.memory_limit is not None)
+    start = None
+    if warm_start is not None:
+        from shortlist.cli.warm_start import open_start
+
+        start = open_start(warm_start, parameters, kernel, machine)
+    like = None if start is None else start.reading
+    on_disk = machine.memory_limit is not None
+    examples = read_data(name, reading, "train", like=like, on_disk=on_disk)
     X, y = examples
+    if start is not None:
+        start.check_labels(examples)
 
     from shortlist.cli.models import (
         check_trainable,
@@ -158,9 +181,11 @@ def _fit(
 
     weights = class_weights(shape.class_weight, labels_in(examples))
     parameters.update(C=cost, class_weight=weights, memory_limit=machine.memory_limit, **kept_in)
-    model = make_classifier(kernel, **parameters)
+    model = make_classifier(kernel, **parameters) if start is None else start.model
+    if start is not None:
+        model.set_params(**parameters, warm_start=True)
     check_trainable(model, y)
-    like = how_read(examples)
+    like = like or how_read(examples)
     held_out = read_validation(like, validation, reading) if validation is not None else None
     say_data(output, examples)
     if held_out is not None and not output.quiet:
@@ -173,6 +198,8 @@ def _fit(
 
             where: dict[str, Any] = {"n_workers": machine.workers, "address": machine.ray}
             distributed.fit(model, X, y, sample_weight=examples.weight, **where)
+    if start is not None:
+        model.set_params(warm_start=False)
     remember_names(model, examples)
     accuracies = {"training": _accuracies(model, examples)}
     if held_out is not None:

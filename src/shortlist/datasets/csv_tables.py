@@ -161,7 +161,8 @@ class _Table:
                 f"is neither all names nor all numbers ({shown(word)} is not a number): pass "
                 + Setting("header", True)
                 + " or "
-                + Setting("header", False),
+                + Setting("header", False)
+                + self._joined_hint(word),
                 path=self.path,
                 line=self._first_line,
             )
@@ -169,7 +170,7 @@ class _Table:
 
     def _is_data(self, cell: str) -> bool:
         missing = self.options.missing != "error" and _is_missing(cell)
-        return missing or _number_or_none(cell) is not None
+        return missing or _number_or_none(cell) is not None or _has_decimal_comma(cell)
 
     def _check_features(self) -> None:
         expected, found = self.options.expected, len(self.roles.features)
@@ -178,17 +179,25 @@ class _Table:
             raise DataError(message, path=self.path, line=self._first_line)
         if not found:
             raise DataError(
-                f"has {_counted(self.width)}, so no features" + self._separator_hint(),
+                f"has {_counted(self.width)}, so no features"
+                + self._separator_hint(self._first[0]),
                 path=self.path,
                 line=self._first_line,
             )
 
-    def _separator_hint(self) -> Phrase:
-        cell = self._first[0]
+    def _separator_hint(self, cell: str) -> Phrase:
         found = [mark for mark in _SEPARATORS if mark in cell and mark != self.delimiter]
         if not found:
             return Phrase()
         return f" (columns seem separated by {found[0]!r}: " + Setting("delimiter", found[0]) + ")"
+
+    def _joined_hint(self, cell: str) -> Phrase:
+        """What to say of a cell like '5;1', which may be two."""
+        several = any(
+            mark in cell and all(_number_or_none(part) is not None for part in cell.split(mark))
+            for mark in _SEPARATORS
+        )
+        return self._separator_hint(cell) if several else Phrase()
 
     def _lines(self) -> Iterator[tuple[int, list[str]]]:
         """Yield every example's line number and cells, all of the same number."""
@@ -275,10 +284,13 @@ class _Table:
             message = f"{where} is {shown(cell)}, not a number"
         else:
             message = f"{where} is {cell}, not finite"
-        advice = Phrase()
         if _is_missing(cell):
             mean, drop = Setting("missing", "mean"), Setting("missing", "drop")
             advice = " (missing? " + mean + " fills it, " + drop + " leaves the example out)"
+        elif _has_decimal_comma(cell):
+            advice = Phrase(f" (a decimal comma? write {cell.strip().replace(',', '.')})")
+        else:
+            advice = self._joined_hint(cell)
         return DataError(message + advice, path=self.path, line=line)
 
     def _labels(self, texts: list[str], lines: Sequence[int], label_type: str) -> np.ndarray:
@@ -302,6 +314,10 @@ class _Table:
 
 def _counted(columns: int) -> str:
     return "one column" if columns == 1 else f"{columns} columns"
+
+
+def _has_decimal_comma(cell: str) -> bool:
+    return cell.count(",") == 1 and _number_or_none(cell.replace(",", ".")) is not None
 
 
 def _is_missing(cell: str) -> bool:

@@ -27,6 +27,7 @@ from shortlist.estimators.cv_summary import summary_of
 from shortlist.estimators.fitted import all_or_nothing
 from shortlist.estimators.linear import TopKClassifier
 from shortlist.estimators.shortlists import ShortlistClassifier
+from shortlist.estimators.training import takes_several_labels
 from shortlist.projections.rows import check_k
 from shortlist.solvers.records.result import Result
 
@@ -63,7 +64,8 @@ class TopKClassifierCV(ShortlistClassifier):
         Values of k at or above the number of classes are left out, with a warning: a shortlist
         of all labels is always right.
     cv : int, splitter, list of splits or None, default=None
-        As in scikit-learn; None means 5 stratified folds. For one given validation set use
+        As in scikit-learn; None means 5 stratified folds (of an indicator of several labels, plain
+        ones). For one given validation set use
         :class:`~sklearn.model_selection.PredefinedSplit`, or ``fit(X, y, X_val=, y_val=)``.
     losses : list of str or dict, default=None
         Loss families to search instead of ``loss``: names, or dictionaries of parameters such as
@@ -134,6 +136,8 @@ class TopKClassifierCV(ShortlistClassifier):
     interrupted_ : bool
         Whether Ctrl-C ended the search early.
     classes_ : ndarray of shape (n_classes,)
+    multilabel_ : bool
+        Whether y was an indicator of several right labels.
 
     Notes
     -----
@@ -222,6 +226,7 @@ class TopKClassifierCV(ShortlistClassifier):
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
+        tags.classifier_tags.multi_label = takes_several_labels(self)
         return tags
 
     @all_or_nothing
@@ -239,8 +244,10 @@ class TopKClassifierCV(ShortlistClassifier):
 
         X may be an array, a sparse matrix, a frame, a torch tensor or a list of such shards.
         ``X_val`` and ``y_val`` replace cross-validation by one given validation set; ``groups``
-        are passed to the splitter. Ctrl-C ends the search: the models are then chosen from the fits
-        that were finished, and trained.
+        are passed to the splitter. y may be an indicator matrix of several right labels per
+        example, as for :meth:`TopKClassifier.fit`: a shortlist is then right if it holds one of
+        them, and held-out examples without any do not count. Ctrl-C ends the search: the models
+        are then chosen from the fits that were finished, and trained.
         """
         request = request_of(self, X, y, sample_weight, X_val, y_val, groups)
         paths, self.interrupted_ = request.fit_paths()
@@ -285,7 +292,8 @@ class TopKClassifierCV(ShortlistClassifier):
             k: {name: getattr(model, name) for name in FAMILY}
             for k, model in self.estimators_.items()
         }
-        self.classes_ = next(iter(models.values())).classes_
+        one = next(iter(models.values()))
+        self.classes_, self.multilabel_ = one.classes_, one.multilabel_
 
     def summary(self) -> str:
         """The search as text: accuracy, seconds and gap by C and k, and what was chosen.
@@ -393,6 +401,7 @@ class TopKClassifierCV(ShortlistClassifier):
             "params": params,
             "classes": self.classes_,
             "n_features_in": self.n_features_in_,
+            "multilabel": self.multilabel_,
             "models": models,
             "ks": self.ks_,
             "chosen": [

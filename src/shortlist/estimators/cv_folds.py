@@ -9,6 +9,8 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 from sklearn.model_selection import check_cv
 
+from shortlist._text import Setting
+from shortlist.errors import WordedError
 from shortlist.estimators.convergence import level_outside
 from shortlist.estimators.linear import TopKClassifier
 from shortlist.estimators.training import loss_of
@@ -19,7 +21,8 @@ from shortlist.solvers.memory import training_bytes
 class Part:
     """Examples with labels and weights (None: all one).
 
-    ``counts`` are their weights in held-out accuracy: sample weight times class weight.
+    ``counts`` are their weights in held-out accuracy: sample weight times class weight. ``y`` may
+    be an indicator of several labels, a boolean matrix.
     """
 
     X: Any
@@ -83,13 +86,11 @@ def few_shot_folds(
     by_class = np.split(np.argsort(codes, kind="stable"), np.cumsum(np.bincount(codes))[:-1])
     for label, members in zip(classes.tolist(), by_class, strict=True):
         if len(members) < shots:
-            raise ValueError(
-                f"shots={shots} asks for more examples than class {label!r} has: {len(members)}"
-            )
+            problem = f" asks for more examples than class {label!r} has: {len(members)}"
+            raise WordedError(Setting("shots", shots) + problem)
     if validation is None and len(data.y) == shots * len(classes):
-        raise ValueError(
-            f"shots={shots} leaves no example to measure on: lower it, or give X_val and y_val"
-        )
+        problem = " leaves no example to measure on: lower it, or give a validation set"
+        raise WordedError(Setting("shots", shots) + problem)
     rng = np.random.default_rng(seed)
     folds = []
     for number in range(repeats):
@@ -112,14 +113,9 @@ def check_folds(folds: list[Fold], families: list[TopKClassifier], classes: NDAr
         raise ValueError("cv makes no split")
     lacking = []
     for fold in folds:
-        name = f"split {fold.number + 1} of cv"
         trained = fold.data.y if fold.train is None else fold.data.y[fold.train]
         present = np.unique(trained)
-        if isinstance(fold.held_out, Part):
-            name, measured, counts = "the validation set", fold.held_out.y, fold.held_out.counts
-        else:
-            measured = fold.data.y[fold.held_out]
-            counts = None if fold.data.counts is None else fold.data.counts[fold.held_out]
+        name, measured, counts = _held_out(fold)
         if len(present) < 2:
             raise ValueError(
                 f"the training part of {name} holds {len(present)} class(es); training needs at "
@@ -146,6 +142,25 @@ def check_folds(folds: list[Fold], families: list[TopKClassifier], classes: NDAr
             UserWarning,
             stacklevel=level_outside(),
         )
+
+
+def _held_out(fold: Fold) -> tuple[str, NDArray, NDArray | None]:
+    """What to call the held-out examples, their labels, and their weights in accuracy."""
+    part = fold.held_out
+    if isinstance(part, Part):
+        return "the validation set", part.y, part.counts
+    counts = None if fold.data.counts is None else fold.data.counts[part]
+    return f"split {fold.number + 1} of cv", fold.data.y[part], counts
+
+
+def check_folds_of_several_labels(folds: list[Fold]) -> None:
+    """Refuse folds without an example to measure on; training says itself what it lacks."""
+    if not folds:
+        raise ValueError("cv makes no split")
+    for fold in folds:
+        name, _, counts = _held_out(fold)
+        if counts is not None and not (counts > 0).any():
+            raise ValueError(f"{name} holds out no example with a label and a positive weight")
 
 
 def joined(data: Part, more: Part) -> Part:

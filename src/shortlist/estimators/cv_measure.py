@@ -12,6 +12,7 @@ from sklearn.metrics import check_scoring
 from shortlist.estimators.cv_folds import Part
 from shortlist.estimators.linear import TopKClassifier
 from shortlist.metrics import topk_accuracy_curve
+from shortlist.metrics._indicators import best_right
 from shortlist.metrics._inputs import NO_COLUMN, columns_of_labels
 
 Scorer = Callable[..., float]
@@ -48,20 +49,25 @@ class Measure:
     def __call__(self, model: TopKClassifier, part: Part) -> Measured:
         """Ties count by chance, so that a model that scores all labels alike gains nothing by it.
 
-        A label that the model has not seen is an error for every k.
+        A label that the model has not seen is an error for every k. Of several right labels the
+        one with the highest score counts.
         """
         scores = model._scores(part.X)
-        most = scores.shape[1]
+        n, most = scores.shape
         lengths = np.minimum(self.ks, most)
+        if model.multilabel_:
+            columns = best_right(part.y, scores)
+        else:
+            columns = columns_of_labels(part.y, model.classes_, n, most)
         curve = topk_accuracy_curve(
-            part.y,
+            columns,
             scores,
             int(lengths.max()),
             "expected",
-            labels=model.classes_,
+            labels=np.arange(most),
             sample_weight=part.counts,
         )
-        bounds = _bounds(model, part, scores, lengths)
+        bounds = _bounds(model, part, scores, columns, lengths)
         return Measured(curve[lengths - 1], *bounds, score=self._score(model, part))
 
     def _score(self, model: TopKClassifier, part: Part) -> float | None:
@@ -102,15 +108,17 @@ def _minus_log_loss(
 
 
 def _bounds(
-    model: TopKClassifier, part: Part, scores: NDArray, lengths: NDArray
+    model: TopKClassifier, part: Part, scores: NDArray, columns: NDArray, lengths: NDArray
 ) -> tuple[NDArray, NDArray, NDArray]:
-    """Shares of certified shortlists, of certain hits, and of all but certain errors."""
+    """Shares of certified shortlists, of certain hits, and of all but certain errors.
+
+    ``columns`` are those of the right labels.
+    """
     n, most = scores.shape
     reach = model._reach(part.X, scores)
     counts = np.ones(n) if part.counts is None else part.counts
     certified, hits = np.zeros(len(lengths)), np.zeros(len(lengths))
     if (reach < np.ptp(scores, axis=1)).any():
-        columns = columns_of_labels(part.y, model.classes_, n, most)
         own = np.where(columns != NO_COLUMN, scores[np.arange(n), columns], -np.inf)
         kept = min(int(lengths.max()) + 1, most)
         best = -np.sort(-np.partition(scores, most - kept, axis=1)[:, most - kept :], axis=1)

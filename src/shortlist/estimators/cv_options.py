@@ -93,6 +93,17 @@ def check_counts(search: Any) -> None:
         raise ValueError("shots and cv both say what to train on: give one of them")
 
 
+def check_for_several_labels(search: Any) -> None:
+    """Raise ParameterError for what a search takes only with one label per example."""
+    several = "is for one label per example; y is an indicator of several"
+    if search.class_weight is not None:
+        raise ParameterError("class_weight", several)
+    if search.shots is not None:
+        raise ParameterError("shots", several)
+    if search.scoring == "neg_log_loss":
+        raise ValueError(f"scoring='neg_log_loss' {several}")
+
+
 def check_refit(refit: Any) -> None:
     """Raise ValueError unless it is one of the choices."""
     if refit not in ("auto", "all", "train", "train+val"):

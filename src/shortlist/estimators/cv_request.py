@@ -12,6 +12,7 @@ from shortlist.estimators.cv_folds import (
     Fold,
     Part,
     check_folds,
+    check_folds_of_several_labels,
     few_shot_folds,
     folds_of,
     joined,
@@ -21,6 +22,7 @@ from shortlist.estimators.cv_measure import Measure, scorer_of
 from shortlist.estimators.cv_options import (
     RefitOn,
     check_counts,
+    check_for_several_labels,
     families_of,
     refit_on_what,
     usable_ks,
@@ -42,6 +44,7 @@ from shortlist.estimators.training import (
     loss_of,
     seed_of,
 )
+from shortlist.metrics._indicators import as_indicator
 from shortlist.metrics._inputs import NO_COLUMN, columns_of_labels
 
 
@@ -113,22 +116,24 @@ def request_of(
     search: Any, X: Any, y: Any, sample_weight: Any, X_val: Any, y_val: Any, groups: Any
 ) -> Request:
     """Check parameters and data of a ``TopKClassifierCV``."""
-    if is_indicator(y):
-        raise ValueError(
-            "TopKClassifierCV takes one label per example. For an indicator of several, search "
-            "over TopKClassifier with scikit-learn's GridSearchCV, or use its fit_path."
-        )
+    several = is_indicator(y)
     Cs = grid_of(search.Cs)
     check_counts(search)
     families = families_of(search)
     given = X_val is not None or y_val is not None
     refit_on = refit_on_what(search.refit, given, search.shots is not None)
     scorer = scorer_of(search.scoring, search)
-    data, classes = _training_data(search, X, y, sample_weight)
+    if several:
+        check_for_several_labels(search)
+    read = _data_of_several_labels if several else _training_data
+    data, classes = read(search, X, y, sample_weight)
     for family in families:
-        loss_of(family).check_classes(len(classes))
+        loss_of(family, several).check_classes(len(classes))
     ks = usable_ks(search.ks, len(classes))
-    validation = _validation_data(search, X_val, y_val, data, classes) if given else None
+    validation = None
+    if given:
+        check_validation = _validation_of_several_labels if several else _validation_data
+        validation = check_validation(search, X_val, y_val, data, classes)
     seed = seed_of(search.random_state)
     if search.shots is not None:
         folds = few_shot_folds(data, search.shots, search.repeats, seed, validation)
@@ -141,7 +146,10 @@ def request_of(
             f"refit='train' needs a single split into training and validation; cv makes "
             f"{len(folds)}. Use refit='all', or give X_val and y_val."
         )
-    check_folds(folds, families, classes)
+    if several:
+        check_folds_of_several_labels(folds)
+    else:
+        check_folds(folds, families, classes)
     for family in families:
         family.set_params(random_state=seed, normalize=None)
     limits = (search.max_extensions, search.patience, search.refine)
@@ -160,10 +168,7 @@ def request_of(
 
 def _training_data(search: Any, X: Any, y: Any, sample_weight: Any) -> tuple[Part, NDArray]:
     X, y = check_input(search, X, y=y, ensure_min_samples=2)
-    if sample_weight is not None:
-        sample_weight = _check_sample_weight(
-            sample_weight, X, dtype=np.float64, ensure_non_negative=True
-        )
+    sample_weight = _checked_weight(sample_weight, X)
     classes, codes = encode_labels(y)
     counts = sample_weight
     if search.class_weight is not None:
@@ -173,11 +178,46 @@ def _training_data(search: Any, X: Any, y: Any, sample_weight: Any) -> tuple[Par
     return Part(normalized(X, search.normalize), y, sample_weight, counts), classes
 
 
-def _validation_data(search: Any, X_val: Any, y_val: Any, data: Part, classes: NDArray) -> Part:
+def _data_of_several_labels(
+    search: Any, X: Any, y: Any, sample_weight: Any
+) -> tuple[Part, NDArray]:
+    """Examples with an indicator as a boolean matrix; those without a label do not count."""
+    X, y = check_input(search, X, y=y, ensure_min_samples=2, multi_output=True)
+    sample_weight = _checked_weight(sample_weight, X)
+    right = as_indicator(y, *y.shape)
+    weights = np.ones(len(right)) if sample_weight is None else sample_weight
+    counts = np.where(right.any(axis=1), weights, 0.0)
+    part = Part(normalized(X, search.normalize), right, sample_weight, counts)
+    return part, np.arange(right.shape[1])
+
+
+def _checked_weight(sample_weight: Any, X: Any) -> NDArray | None:
+    if sample_weight is None:
+        return None
+    checked: NDArray = _check_sample_weight(
+        sample_weight, X, dtype=np.float64, ensure_non_negative=True
+    )
+    return checked
+
+
+def _validation_of_several_labels(
+    search: Any, X_val: Any, y_val: Any, data: Part, classes: NDArray
+) -> Part:
+    X_val = _validation_features(search, X_val, y_val)
+    right = as_indicator(y_val, X_val.shape[0], len(classes))
+    counts = np.where(right.any(axis=1), 1.0, 0.0)
+    return Part(normalized(X_val, search.normalize), right, None, counts)
+
+
+def _validation_features(search: Any, X_val: Any, y_val: Any) -> Any:
     if X_val is None or y_val is None:
         missing = "X_val" if X_val is None else "y_val"
         raise ValueError(f"X_val and y_val go together; {missing} is missing")
-    X_val = check_input(search, X_val, reset=False)
+    return check_input(search, X_val, reset=False)
+
+
+def _validation_data(search: Any, X_val: Any, y_val: Any, data: Part, classes: NDArray) -> Part:
+    X_val = _validation_features(search, X_val, y_val)
     y_val = column_or_1d(y_val)
     check_consistent_length(X_val, y_val)
     # Labels that cannot be compared are refused here, not after the first fits.

@@ -37,7 +37,13 @@ from shortlist.estimators.training import (
     with_counted_margins,
 )
 from shortlist.estimators.two_classes import folded, unfolded
-from shortlist.estimators.updates import LastFit, Rows, UpdateMixin
+from shortlist.estimators.updates import (
+    LastFit,
+    LoadedFit,
+    Rows,
+    UpdateMixin,
+    start_from_weights,
+)
 from shortlist.metrics import topk_accuracy
 from shortlist.metrics._indicators import as_indicator, hit_rate
 from shortlist.metrics._inputs import columns_of_labels
@@ -99,7 +105,9 @@ class TopKClassifier(UpdateMixin, PathMixin, CallbackSupportMixin, ShortlistClas
     class_weight : dict, "balanced" or None, default=None
         Weights of classes, multiplied with ``sample_weight``. Not for an indicator of labels.
     warm_start : bool, default=False
-        Go on from the duals of the last ``fit`` when the data has the same shape and labels.
+        Go on from the duals of the last ``fit`` when the data has the same shape and labels. A
+        loaded model goes on from its weights, if the loss, the classes and the number of features
+        are the same and the loss is smooth; C and the examples may be others.
     random_state : int, RandomState or None, default=None
         Seeds the order of visits.
     verbose : int, default=0
@@ -262,6 +270,8 @@ class TopKClassifier(UpdateMixin, PathMixin, CallbackSupportMixin, ShortlistClas
     def _warm_start(self, problem: Problem) -> tuple[State | None, NDArray | None]:
         """Duals, or weights, of the last fit to go on from, where they fit this problem."""
         last: LastFit | None = getattr(self, "_last", None)
+        if self.warm_start and last is None:
+            return self._start_from_file(problem)
         if not self.warm_start or last is None:
             return None, None
         state = last.solution.state
@@ -283,6 +293,20 @@ class TopKClassifier(UpdateMixin, PathMixin, CallbackSupportMixin, ShortlistClas
         if same_features and by_descent and grown:
             return None, weights
         return state_from_duals(problem, state.duals, state.starts), None
+
+    def _start_from_file(self, problem: Problem) -> tuple[State | None, NDArray | None]:
+        """The weights of the file that this model is from, where they fit this problem."""
+        loaded: LoadedFit | None = getattr(self, "_loaded", None)
+        if loaded is None or loaded.loss != problem.loss:
+            return None, None
+        weights = problem.storage.zero_weights(problem.n_classes)
+        same_classes = np.array_equal(loaded.classes, self.classes_)
+        if not same_classes or self.coef_.shape[1] != len(weights) - 1:
+            return None, None
+        coef, intercept = self._class_weights()
+        bias = constant_feature(self)
+        weights[:-1], weights[-1] = coef.T, intercept / bias if bias else 0.0
+        return start_from_weights(problem, weights)
 
     def _accuracy_on(self, X_val: Any, y_val: Any) -> Callable[[NDArray], float] | None:
         if (X_val is None) != (y_val is None):
@@ -384,5 +408,6 @@ class TopKClassifier(UpdateMixin, PathMixin, CallbackSupportMixin, ShortlistClas
     def _from_state(cls, arrays: dict[str, NDArray], meta: dict[str, Any]) -> "TopKClassifier":
         model = cls(**meta["params"])
         restore_common(model, meta)
+        model._loaded = LoadedFit(loss_of(model, model.multilabel_), model.classes_)
         model.__dict__.update(model._from_class_weights(arrays["coef"], arrays["intercept"]))
         return model

@@ -20,6 +20,7 @@ from shortlist.estimators.elsewhere import check_memory_limit
 from shortlist.estimators.inputs import as_matrix
 from shortlist.estimators.multilabel import encode_indicator
 from shortlist.estimators.normalization import check_normalize
+from shortlist.metrics._inputs import is_missing
 from shortlist.solvers.storage import Costs, Storage
 
 # The constant feature of an intercept that is not regularised. Its bound on the optimum is of first
@@ -95,13 +96,20 @@ def check_input(
 
     X may also be a tensor, in half precision, or a list of shards.
     """
-    return validate_data(
-        estimator,
-        as_matrix(X),
-        accept_sparse=accept_sparse,
-        dtype=[np.float64, np.float32],
-        **options,
-    )
+    try:
+        return validate_data(
+            estimator,
+            as_matrix(X),
+            accept_sparse=accept_sparse,
+            dtype=[np.float64, np.float32],
+            **options,
+        )
+    except TypeError:
+        # scikit-learn compares labels with themselves. The NA of pandas does not allow that.
+        y = np.asarray(options.get("y"))
+        if y.dtype == object and y.ndim and any(map(is_missing, y.flat)):
+            raise ValueError("Input y contains missing values.") from None
+        raise
 
 
 def loss_of(estimator: Any, multilabel: bool = False) -> losses.Loss:

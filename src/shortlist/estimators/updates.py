@@ -63,6 +63,28 @@ class LastFit(NamedTuple):
         return self.solution.state.duals.nbytes + (0 if self.rows is None else self.rows.nbytes)
 
 
+class LoadedFit(NamedTuple):
+    """What a model from a file was trained for; its duals are not in the file."""
+
+    loss: Loss
+    classes: NDArray
+
+
+def start_from_weights(problem: Problem, weights: NDArray) -> tuple[State | None, NDArray | None]:
+    """Where to start from weights alone: where the loss has gradients, they are good duals.
+
+    Hinges start cold: a descent on their smoothed versions takes longer than SDCA from zero, also
+    from weights that are nearly the best.
+    """
+    if not problem.loss.smooth:
+        return None, None
+    if not (problem.keeps_duals and problem.loss.convex):
+        return None, weights
+    state = problem.zero_state()
+    problem.fill_duals(weights, state)
+    return state, weights
+
+
 def stay(removed: ArrayLike | None, n: int) -> NDArray:
     """Numbers of the rows that stay; ``removed`` are numbers of rows, or a mask."""
     if removed is None:
@@ -217,6 +239,7 @@ class UpdateMixin:
             self._last = last
         else:
             self.__dict__.pop("_last", None)
+        self.__dict__.pop("_loaded", None)
 
     def __getstate__(self) -> dict[str, Any]:
         state: dict[str, Any] = dict(super().__getstate__())  # type: ignore[call-overload]

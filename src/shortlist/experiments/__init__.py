@@ -24,14 +24,11 @@ The experiments::
 What they share::
 
     paper              the paper's numbers
-    dataset            the rows and columns of a data set's table
+    comparison         the tables of data sets: our numbers beside the paper's, and why some differ
     parts              training, validation and test examples
-    methods            the paper's methods as classifiers
-    protocol           a path over C, and the choice of a model for each k
-    truncated_descent  the truncated losses by gradient descent, as in the paper
-    baselines          the primal as a whole: FISTA and L-BFGS
+    protocol           the paper's methods, a path over C, and the choice of a model for each k
+    descents           the primal as a whole: FISTA, L-BFGS, and the paper's gradient descent
     paired             paired tests and mean ranks
-    comparison         our numbers beside the paper's, and why some differ
 
 Names load on first use, so that a command's help need not import the machinery.
 """

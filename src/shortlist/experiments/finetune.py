@@ -238,9 +238,10 @@ def summarise(networks: Sequence[NetworkResult], ks: Sequence[int]) -> list[Row]
     reference = np.array([network.reference for network in networks])
 
     def row(method: str, accuracies: Any, fine_tuned: bool) -> Row:
-        spread = accuracies.std(0, ddof=1) if len(networks) > 1 else np.zeros(len(ks))
-        mean, gain = accuracies.mean(0), (accuracies - reference).mean(0)
-        by_k = [dict(zip(ks, column.tolist(), strict=True)) for column in (mean, gain, spread)]
+        columns = [accuracies.mean(0), (accuracies - reference).mean(0)]
+        if len(networks) > 1:
+            columns.append(accuracies.std(0, ddof=1))
+        by_k = [dict(zip(ks, column.tolist(), strict=True)) for column in columns]
         return Row(method, fine_tuned, *by_k)
 
     rows = [row("lr-multi", reference, False)]
@@ -251,19 +252,10 @@ def summarise(networks: Sequence[NetworkResult], ks: Sequence[int]) -> list[Row]
 
 
 def paper_rows(dataset: str) -> list[Row]:
-    """Return a half of the paper's Table 5."""
+    """A half of the paper's Table 5: one network, whose step sizes are not known."""
     table = paper.TABLE_5[dataset]
-    lines = [("lr-multi", False, table.reference)]
-    lines += [(method, True, numbers) for method, numbers in table.fine_tuned.items()]
-    return [
-        Row(
-            method,
-            fine_tuned,
-            dict(zip(KS, numbers, strict=True)),
-            {k: n - before for k, n, before in zip(KS, numbers, table.reference, strict=True)},
-        )
-        for method, fine_tuned, numbers in lines
-    ]
+    tuned = {method: Tuned(numbers, math.nan) for method, numbers in table.fine_tuned.items()}
+    return summarise([NetworkResult(table.reference, tuned)], KS)
 
 
 def run(

@@ -45,30 +45,6 @@ DATASET_NAMES = {
 }
 
 
-@dataclass(frozen=True)
-class LossProperties:
-    """A row of Table 1. ``calibrated`` is None where the paper leaves it open (for k > 1)."""
-
-    key: str
-    name: str
-    calibrated: bool | None
-    convex: bool
-    novel: bool
-
-
-TABLE_1 = (
-    LossProperties("svm-ova", "One-vs-all (OVA) SVM", False, True, False),
-    LossProperties("lr-ova", "OVA logistic regression", True, True, False),
-    LossProperties("svm-multi", "Multiclass SVM", False, True, False),
-    LossProperties("lr-multi", "Softmax (maximum entropy)", True, True, False),
-    LossProperties("topk-svm-alpha", "Top-k hinge (α)", None, True, False),
-    LossProperties("topk-svm-beta", "Top-k hinge (β)", None, True, False),
-    LossProperties("smooth-topk-svm-alpha", "Smooth top-k hinge (α)", None, True, True),
-    LossProperties("smooth-topk-svm-beta", "Smooth top-k hinge (β)", None, True, True),
-    LossProperties("topk-ent", "Top-k entropy", None, True, True),
-    LossProperties("trunc-ent", "Truncated top-k entropy", True, False, True),
-)
-
 # Table 2: the circle, columns k = 1, 2.
 TABLE_2: dict[str, tuple[float, ...]] = {
     "svm-ova": (54.3, 85.8),
@@ -100,39 +76,6 @@ def _read_table_3() -> dict[str, dict[str, tuple[float, ...]]]:
 
 #: Table 3: data set -> method -> columns k = 1, 3, 5, 10 (FMD has 10 classes: k = 1, 3, 5).
 TABLE_3 = _read_table_3()
-
-# Table 3's standard deviations, given for SUN 397 only.
-TABLE_3_DEVIATIONS: dict[str, dict[str, tuple[float, ...]]] = {
-    "sun397": {
-        "svm-multi": (0.1, 0.2, 0.1, 0.1),
-        "lr-multi": (0.1, 0.2, 0.1, 0.1),
-        "topk-svm:3": (0.2, 0.1, 0.1, 0.1),
-        "topk-svm:5": (0.2, 0.2, 0.2, 0.1),
-        "topk-svm:10": (0.3, 0.2, 0.1, 0.1),
-        "smooth-topk-svm:1": (0.2, 0.1, 0.1, 0.1),
-        "smooth-topk-svm:3": (0.2, 0.1, 0.1, 0.0),
-        "smooth-topk-svm:5": (0.2, 0.1, 0.2, 0.0),
-        "smooth-topk-svm:10": (0.3, 0.2, 0.2, 0.1),
-        "topk-ent:3": (0.2, 0.2, 0.1, 0.1),
-        "topk-ent:5": (0.3, 0.2, 0.1, 0.1),
-        "topk-ent:10": (0.3, 0.1, 0.1, 0.1),
-    },
-}
-
-# Table 3's first line, the best accuracy published elsewhere: data set -> k -> values.
-STATE_OF_THE_ART: dict[str, dict[int, tuple[float, ...]]] = {
-    "aloi": {1: (93.0,)},
-    "letter": {1: (97.98,)},
-    "news20": {1: (86.9,)},
-    "caltech101": {1: (62.1,), 3: (79.6,), 5: (83.4,)},
-    "indoor67": {1: (82.0,)},
-    "cub": {1: (62.8, 76.37)},
-    "flowers": {1: (86.8,)},
-    "fmd": {1: (77.4, 82.4)},
-    "sun397": {1: (66.9,)},
-    "places205": {1: (60.6,), 5: (88.5,)},
-    "ilsvrc2012": {1: (76.3,), 5: (93.2,)},
-}
 
 
 @dataclass(frozen=True)
@@ -217,14 +160,6 @@ def accuracy(dataset: str, method: str, k: int) -> float:
     if method not in rows:
         raise ValueError(f"method must be one of {', '.join(rows)} for {dataset}, got {method!r}")
     return rows[method][_column(dataset, k)]
-
-
-def deviation(dataset: str, method: str, k: int) -> float | None:
-    """Return the standard deviation that goes with :func:`accuracy`, or None if none is given."""
-    accuracy(dataset, method, k)
-    if dataset not in TABLE_3_DEVIATIONS:
-        return None
-    return TABLE_3_DEVIATIONS[dataset][method][_column(dataset, k)]
 
 
 def best_methods(dataset: str, k: int) -> tuple[str, ...]:

@@ -5,11 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from shortlist.experiments.units import fingerprint
+
+if TYPE_CHECKING:
+    from shortlist.datasets import DataSplits
 
 #: Sparse features with a larger share of nonzeros than this are faster as a dense array.
 _DENSE_SHARE = 0.3
@@ -72,15 +75,17 @@ def letter_parts(dtype: Any = np.float64) -> Parts:
     """Letter as it comes with the package, in the paper's three parts."""
     from shortlist.datasets import load_letter
 
-    data = load_letter(dtype=dtype)
-    return Parts(data.X_train, data.y_train, data.X_test, data.y_test, data.X_val, data.y_val)
+    return _of_splits(load_letter(dtype=dtype))
 
 
 def stand_in_parts(name: str, *, seed: int) -> Parts:
     """A stand-in by its name, made anew from the package it comes from."""
     from shortlist.datasets import standins
 
-    data = getattr(standins, f"load_{name}")(random_state=seed)
+    return _of_splits(getattr(standins, f"load_{name}")(random_state=seed))
+
+
+def _of_splits(data: DataSplits) -> Parts:
     return Parts(data.X_train, data.y_train, data.X_test, data.y_test, data.X_val, data.y_val)
 
 

@@ -11,10 +11,9 @@ from typing import Any, ClassVar
 import numpy as np
 
 from shortlist.experiments import paper
-from shortlist.experiments.baselines import Primal
-from shortlist.experiments.comparison import accuracy_columns, accuracy_rows, mark_best
-from shortlist.experiments.dataset import Dataset
-from shortlist.experiments.methods import classifier, kernels_of
+from shortlist.experiments.comparison import Dataset, accuracy_columns, accuracy_rows, mark_best
+from shortlist.experiments.descents import Primal
+from shortlist.experiments.protocol import classifier, kernels_of
 from shortlist.experiments.report import Figure, Remark, Section, Table, Value
 from shortlist.experiments.report.model import Cell
 from shortlist.experiments.units import Task, Unit

@@ -11,13 +11,14 @@ import numpy as np
 
 from shortlist.experiments import paper
 from shortlist.experiments.comparison import (
+    STAND_INS,
+    Dataset,
     family_starts,
     far_places,
     is_truncated,
     on_other_data,
 )
-from shortlist.experiments.dataset import STAND_INS, Dataset
-from shortlist.experiments.methods import kernels_of, relative_cost
+from shortlist.experiments.descents import CHECKPOINTS, DescentTask
 from shortlist.experiments.paired import mean_ranks
 from shortlist.experiments.parts import (
     MissingData,
@@ -27,10 +28,9 @@ from shortlist.experiments.parts import (
     read_parts,
     stand_in_parts,
 )
-from shortlist.experiments.protocol import PathResult, PathTask
+from shortlist.experiments.protocol import PathResult, PathTask, kernels_of, relative_cost
 from shortlist.experiments.report import Column, Section, Table, Value
 from shortlist.experiments.table3_section import Outcome, Table3Result, section
-from shortlist.experiments.truncated_descent import CHECKPOINTS, DescentTask
 from shortlist.experiments.units import Unit
 from shortlist.experiments.workers import Context
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from shortlist.experiments import paper
-from shortlist.experiments.dataset import Dataset
+from shortlist.experiments.comparison import Dataset
+from shortlist.experiments.descents import DescentResult
 from shortlist.experiments.protocol import PathResult
 from shortlist.experiments.report import Figure
-from shortlist.experiments.truncated_descent import DescentResult
 from shortlist.plots.charts import Chart, Series
 
 SOFTMAX = "lr-multi"

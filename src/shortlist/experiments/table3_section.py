@@ -9,6 +9,8 @@ from dataclasses import dataclass, field, replace
 from shortlist._progress import duration
 from shortlist.experiments import paper
 from shortlist.experiments.comparison import (
+    TOLERANCE,
+    Dataset,
     accuracy_columns,
     accuracy_rows,
     differences,
@@ -17,14 +19,13 @@ from shortlist.experiments.comparison import (
     far_places,
     on_other_data,
 )
-from shortlist.experiments.dataset import TOLERANCE, Dataset
+from shortlist.experiments.descents import DescentResult
 from shortlist.experiments.paired import compare, standard_error
 from shortlist.experiments.parts import Parts
 from shortlist.experiments.protocol import MAX_K, PathResult
 from shortlist.experiments.report import Column, Remark, Section, Table, Value
 from shortlist.experiments.report.model import Cell
 from shortlist.experiments.table3_figures import SOFTMAX, along_c, along_descent, gains_by_k
-from shortlist.experiments.truncated_descent import DescentResult
 
 #: Two numbers count as different if a paired test has a smaller p than this.
 SIGNIFICANT = 0.05
@@ -297,8 +298,8 @@ def _protocol(parts: Parts, tol: float, results: Mapping[str, PathResult]) -> li
     return [
         "No intercept and no further scaling of the features; single precision.",
         "Two values of C a decade from 1e-5 to 1e3, extended where the best lies at the edge (here "
-        f"{min(Cs):.1g} to {max(Cs):.1g} were tried), and cut short where five values in a row "
-        "bring no improvement at any k or two in a row do not converge. Each value starts from "
+        f"{min(Cs):.1g} to {max(Cs):.1g} were tried), and cut short where five values in a row are "
+        "worse than the best, at every k, or two in a row do not converge. Each value starts from "
         "the duals of the one before.",
         f"For each C the model is {selection}. Each k has a C of its own; of equally good values "
         "the smallest is taken.",

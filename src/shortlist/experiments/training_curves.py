@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from shortlist.experiments.baselines import BASELINES, Point, Primal, Trace
+from shortlist.experiments.descents import BASELINES, Point, Primal, Trace
 from shortlist.experiments.parts import Parts, letter_parts, read_parts
 from shortlist.experiments.report import Column, Figure, Section, Table
 from shortlist.experiments.report.model import Cell

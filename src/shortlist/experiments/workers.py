@@ -164,11 +164,15 @@ def _end_with(parent: int) -> None:
     threading.Thread(target=watch, daemon=True).start()
 
 
+class _Interrupted(BaseException):
+    """Ctrl-C in a unit. Training would catch KeyboardInterrupt and return the model it has."""
+
+
 @contextmanager
 def _ctrl_c_not_swallowed() -> Iterator[None]:
-    """Ctrl-C within the body is raised at its end at the latest, whoever has caught it there.
+    """Ctrl-C ends the body at once, or at its end at the latest if it is caught there.
 
-    Training catches Ctrl-C and returns the model it has. A unit must not be stored like that.
+    A unit that was cut short must not go on with what it has, nor be stored.
     """
     main = threading.current_thread() is threading.main_thread()
     before = signal.getsignal(signal.SIGINT)
@@ -182,15 +186,17 @@ def _ctrl_c_not_swallowed() -> Iterator[None]:
         if number == signal.SIGINT and before == signal.SIG_IGN:
             return  # a job in the background; other signals that end it come here too
         caught = True
-        raise KeyboardInterrupt
+        raise _Interrupted
 
     signal.signal(signal.SIGINT, note)
     try:
         yield
-        if caught:
-            raise KeyboardInterrupt
+    except _Interrupted:
+        pass
     finally:
         signal.signal(signal.SIGINT, before)
+    if caught:
+        raise KeyboardInterrupt
 
 
 @contextmanager

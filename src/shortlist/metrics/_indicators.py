@@ -28,6 +28,11 @@ def as_indicator(y: Any, n: int, m: int) -> NDArray:
     return indicator
 
 
+def best_right(indicator: NDArray, scores: NDArray) -> NDArray[np.intp]:
+    """The column of each example's right label with the highest score; 0 if it has none."""
+    return np.where(indicator, scores, -np.inf).argmax(axis=1)
+
+
 def hit_rate(
     indicator: NDArray,
     scores: NDArray,
@@ -41,6 +46,6 @@ def hit_rate(
     label are left out.
     """
     labelled = indicator.any(axis=1)
-    best = np.where(indicator, scores, -np.inf).argmax(axis=1)
+    best = best_right(indicator, scores)
     weights = None if sample_weight is None else np.asarray(sample_weight)[labelled]
     return topk_accuracy(best[labelled], scores[labelled], k, ties, sample_weight=weights)

@@ -130,7 +130,7 @@ def _label_array(labels: ArrayLike, name: str) -> NDArray[Any]:
         raise ValueError(f"{name} is empty")
     if array.dtype == object:
         values = array.tolist()
-        if any(value is None or value != value or str(value) == "<NA>" for value in values):
+        if any(map(is_missing, values)):
             raise ValueError(f"{name} contains missing values")
         if all(isinstance(value, str) for value in values):
             return array.astype(str)
@@ -144,6 +144,11 @@ def _label_array(labels: ArrayLike, name: str) -> NDArray[Any]:
         if (array == np.floor(array)).all() and (np.abs(array) < 2**53).all():
             return array.astype(np.int64)
     return array
+
+
+def is_missing(label: Any) -> bool:
+    """Whether a label is None, NaN, or the NA of pandas, which cannot be compared."""
+    return label is None or type(label).__name__ == "NAType" or label != label
 
 
 def _check_column_numbers(true: NDArray[Any], n_classes: int, name: str) -> NDArray[np.intp]:

@@ -2,9 +2,8 @@
 
 model     the parts of a report as plain data
 text      the little Markdown of their texts
-page      a report as one HTML page (report.html.j2, report.css)
 terminal  a section on a terminal
-folder    a report as files in a folder: the page, CSV, JSON, pictures
+folder    a report as files in a folder: one HTML page, CSV, JSON, pictures
 """
 
 from shortlist.experiments.report.model import (

@@ -4,9 +4,8 @@ import numpy as np
 import pytest
 
 from shortlist import TopKClassifier, losses
-from shortlist.experiments.baselines import Primal, Trace, fista, lbfgs
-from shortlist.experiments.methods import classifier
-from shortlist.experiments.truncated_descent import DescentTask
+from shortlist.experiments.descents import DescentTask, Primal, Trace, fista, lbfgs
+from shortlist.experiments.protocol import classifier
 from shortlist.metrics import topk_accuracy_curve
 
 

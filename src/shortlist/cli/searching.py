@@ -1,0 +1,147 @@
+"""The options of ``cv`` that say which models to try, and on what to measure them."""
+
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+from typer import Option
+
+from shortlist.cli.options import parse_numbers
+
+SEARCH = "Search"
+_USUAL_COSTS = "1e-5:1e3:9"
+_USUAL_FOLDS = 5
+_USUAL_EXTENSIONS = 4
+_USUAL_REPEATS = 5
+
+
+@dataclass(frozen=True)
+class SearchOptions:
+    """Which values of C to try, and how each is measured."""
+
+    costs: Annotated[
+        str | None,
+        Option(
+            "--Cs",
+            metavar="NUMBERS",
+            rich_help_panel=SEARCH,
+            show_default=False,
+            help="The values of C: 0.1,1,10, or 1e-3:1e3:7 for seven from the first to the second, "
+            "evenly spaced in logarithm. Without it: 1e-5:1e3:9.",
+        ),
+    ] = None
+    ks: Annotated[
+        str | None,
+        Option(
+            "--ks",
+            metavar="1,3,5",
+            rich_help_panel=SEARCH,
+            show_default=False,
+            help="The lengths of the shortlist to measure, and to choose a model for. Without it: "
+            "1, 3, 5, 10 and the loss's own k, as far as there are classes.",
+        ),
+    ] = None
+    folds: Annotated[
+        int | None,
+        Option(
+            "-v",
+            "--folds",
+            metavar="N",
+            rich_help_panel=SEARCH,
+            show_default=False,
+            help="Number of folds. Without it: 5.",
+        ),
+    ] = None
+    validation: Annotated[
+        str | None,
+        Option(
+            "--val",
+            metavar="DATA",
+            rich_help_panel=SEARCH,
+            show_default=False,
+            help="Measure on this data instead of on folds. It is read like DATA; of a data set "
+            "in parts, its val. The models are then trained on DATA alone, as in the paper.",
+        ),
+    ] = None
+    extensions: Annotated[
+        int | None,
+        Option(
+            "--extend",
+            metavar="N",
+            rich_help_panel=SEARCH,
+            show_default=False,
+            help="Where the best C is at an end of the range, try up to N values beyond it. "
+            "Without it: 4, but none if --Cs is given.",
+        ),
+    ] = None
+    refine: Annotated[
+        int,
+        Option(
+            metavar="N",
+            rich_help_panel=SEARCH,
+            help="Then, N times, try C halfway between the best and its neighbours.",
+        ),
+    ] = 0
+    patience: Annotated[
+        int | None,
+        Option(
+            metavar="N",
+            rich_help_panel=SEARCH,
+            show_default=False,
+            help="Leave out the largest values of C once N in a row were worse than the best "
+            "before them, for every k. Without it, all are tried.",
+        ),
+    ] = None
+    shots: Annotated[
+        int | None,
+        Option(
+            metavar="N",
+            rich_help_panel=SEARCH,
+            show_default=False,
+            help="Few-shot training: instead of folds, random subsets with N examples of each "
+            "class, measured on --val or else on all other examples. The models are those of the "
+            "first subset.",
+        ),
+    ] = None
+    repeats: Annotated[
+        int | None,
+        Option(
+            metavar="N",
+            rich_help_panel=SEARCH,
+            show_default=False,
+            help="How many such subsets. Without it: 5.",
+        ),
+    ] = None
+    jobs: Annotated[
+        int, Option("-j", "--jobs", metavar="N", rich_help_panel=SEARCH, help="Fits at a time.")
+    ] = 1
+
+    @property
+    def n_folds(self) -> int | None:
+        """The number of folds; None where something else is measured on."""
+        if self.shots is not None or self.validation is not None:
+            return None
+        return _USUAL_FOLDS if self.folds is None else self.folds
+
+    def parameters(self) -> dict[str, Any]:
+        """What TopKClassifierCV takes, ``ks`` apart; ValueError for what does not go together."""
+        if self.folds is not None and self.folds < 2:
+            raise ValueError(f"-v must be 2 or more folds; got {self.folds}")
+        if self.folds is not None and self.shots is not None:
+            raise ValueError("-v and --shots both say what to train on: give one of them")
+        if self.repeats is not None and self.shots is None:
+            raise ValueError("--repeats goes with --shots")
+        extensions = 0 if self.costs else _USUAL_EXTENSIONS
+        return {
+            "Cs": parse_numbers(self.costs or _USUAL_COSTS, "--Cs", float),
+            "cv": self.n_folds,
+            "max_extensions": extensions if self.extensions is None else self.extensions,
+            "refine": self.refine,
+            "patience": self.patience,
+            "shots": self.shots,
+            "repeats": _USUAL_REPEATS if self.repeats is None else self.repeats,
+            "n_jobs": self.jobs,
+        }
+
+    def wanted_ks(self) -> list[int] | None:
+        """The lengths of shortlists that were asked for; None if none were."""
+        return None if self.ks is None else parse_numbers(self.ks, "--ks", int)

@@ -1,0 +1,81 @@
+"""``train --warm-start MODEL``: training that begins at the weights of a saved model."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from shortlist._text import Phrase, Setting, few
+from shortlist.cli.models import load_model, model_for, reading_of
+from shortlist.cli.options import KernelOptions, MachineOptions
+from shortlist.errors import DataError
+
+if TYPE_CHECKING:
+    from shortlist import TopKClassifier
+    from shortlist.datasets.containers import LabeledData
+    from shortlist.datasets.reading import Reading
+
+_OF_THE_LOSS = ("loss", "k", "variant", "smoothing", "margins", "rank_weights")
+_SHOWN_LABELS = 5
+
+
+@dataclass(frozen=True)
+class Start:
+    """A saved model to go on from, and how its data was read."""
+
+    path: str
+    model: TopKClassifier
+    reading: Reading
+
+    def check_labels(self, data: LabeledData) -> None:
+        """Raise unless data has labels of the kind that the model knows, and just these."""
+        from scipy import sparse
+
+        several = sparse.issparse(data.y)
+        if several != self.model.multilabel_:
+            here, there = ("several labels", "one") if several else ("one label", "several")
+            raise DataError(f"has {here} an example, but {self.path} has {there}", path=data.source)
+        if several:
+            return  # read for the labels of the model
+        labels, known = set(np.unique(data.y).tolist()), set(self.model.classes_.tolist())
+        if labels - known:
+            listed = few(sorted(labels - known), _SHOWN_LABELS)
+            raise DataError(f"has labels that {self.path} has not: {listed}", path=data.source)
+        if known - labels:
+            listed = few(sorted(known - labels), _SHOWN_LABELS)
+            raise DataError(f"lacks labels that {self.path} has: {listed}", path=data.source)
+
+
+def open_start(
+    path: str, parameters: dict[str, Any], kernel: KernelOptions, machine: MachineOptions
+) -> Start:
+    """The model to go on from. The loss must be its own; C and all else may differ."""
+    from shortlist import TopKClassifier
+
+    if kernel.kernel is not None or machine.workers is not None:
+        other = "--kernel" if kernel.kernel is not None else "--workers"
+        raise ValueError(f"--warm-start does not go with {other}")
+    saved = load_model(path)
+    model = model_for(saved, parameters["k"])
+    if not isinstance(model, TopKClassifier):
+        raise DataError("has a kernel; --warm-start takes a model of linear scores", path=path)
+    _check_loss(model, TopKClassifier(**parameters), path)
+    return Start(path, model, reading_of(saved))
+
+
+def _check_loss(model: TopKClassifier, wanted: TopKClassifier, path: str) -> None:
+    from shortlist.estimators.training import loss_of
+
+    loss = loss_of(wanted, model.multilabel_)
+    if not loss.smooth:
+        hinge = "is trained by its duals, which model files do not keep: leave out --warm-start"
+        raise ValueError(f"{wanted.loss} {hinge}")
+    if loss_of(model, model.multilabel_) == loss:
+        return
+    words = Phrase("was trained with ")
+    for name in _OF_THE_LOSS:
+        if getattr(model, name) != getattr(wanted, name):
+            words = words + Setting(name, getattr(model, name)) + ", "
+    raise DataError(words + "and a warm start takes the same loss", path=path)
