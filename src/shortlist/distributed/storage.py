@@ -246,7 +246,7 @@ class RemoteStorage(ExplicitWeights):
 
     def saved_duals(self, loss: Loss, duals: Any) -> Duals:
         """Those of hinges, which are few. Others are left with the workers: W is kept instead."""
-        if loss.smooth and not loss.sparse_duals:
+        if not self.keeps_duals or (loss.smooth and not loss.sparse_duals):
             return np.zeros((0, duals.shape[1]), self.dtype)
         found = self.group.ask("dual_entries", lambda _: ())
         return joined(found, duals.shape[1], self.dtype)
