@@ -41,6 +41,7 @@ lint: $(VENV)/.dev
 bench: $(VENV)/.dev
 	$(BIN)/python -m benchmarks
 
+# Runs the examples that have changed since the last build.
 docs: $(VENV)/.dev
 	$(BIN)/python docs/build.py
 
@@ -81,4 +82,4 @@ sbom: $(VENV)/.dev
 	$(BIN)/python requirements/supply_chain.py sbom > dist/shortlist.cdx.json
 
 clean:
-	rm -rf $(VENV) results build dist .pytest_cache .mypy_cache .ruff_cache
+	rm -rf $(VENV) results build dist docs/_build docs/gallery .pytest_cache .mypy_cache .ruff_cache

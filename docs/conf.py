@@ -10,7 +10,7 @@ HERE = Path(__file__).parent
 sys.path[:0] = [str(HERE), str(HERE / "_extensions")]
 
 project = "Shortlist"
-author = "The Shortlist developers"
+author = project_copyright = "The Shortlist developers"
 version = release = shortlist.__version__
 html_title = f"Shortlist {version}"
 
@@ -18,9 +18,11 @@ extensions = [
     "myst_parser",
     "sphinx.ext.autodoc",
     "sphinx.ext.napoleon",
+    "sphinx_gallery.gen_gallery",
     "generated",
     "mathml",
     "plain_docstrings",
+    "speed_chart",
 ]
 exclude_patterns = ["_build"]
 source_suffix = {".md": "markdown", ".rst": "restructuredtext"}
@@ -32,8 +34,19 @@ html_copy_source = False
 html_static_path = ["_static"]
 html_css_files = ["shortlist.css"]
 
-myst_enable_extensions = ["deflist", "dollarmath"]
+myst_enable_extensions = ["colon_fence", "deflist", "dollarmath"]
 myst_heading_anchors = 3
+
+# The scripts of examples/, run in the build. Their pages are written to the folder gallery.
+sphinx_gallery_conf = {
+    "examples_dirs": "../examples",
+    "gallery_dirs": "gallery",
+    "backreferences_dir": "gallery/uses",
+    "within_subsection_order": "FileNameSortKey",
+    "download_all_examples": False,
+    "write_computation_times": False,
+    "image_srcset": ["2x"],
+}
 
 # Single backticks in docstrings name things; those that resolve become links.
 default_role = "py:obj"

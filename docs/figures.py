@@ -7,6 +7,7 @@ import argparse
 from collections.abc import Callable
 from pathlib import Path
 
+import diagrams
 import matplotlib.pyplot as plt
 
 from shortlist import TopKClassifierCV, losses
@@ -95,6 +96,9 @@ FIGURES: dict[str, Callable[[bool], plt.Figure]] = {
     "simplex-smooth-hinge.png": simplex_of(
         losses.get("smooth_hinge", k=2, variant="beta"), "Smooth top-2 hinge β, γ = 1, k = 2"
     ),
+    "way-of-the-data.svg": diagrams.way_of_the_data,
+    "block.svg": diagrams.block,
+    "dual-sets.svg": diagrams.dual_sets,
     "letter-curves.svg": curves_on_letter,
     "regret-losses.svg": regret_of_losses,
     "regret-smoothing.svg": regret_of_smoothings,

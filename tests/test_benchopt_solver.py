@@ -14,7 +14,9 @@ FILE = Path(__file__).parent.parent / "benchmarks" / "benchopt" / "shortlist_sdc
 
 @pytest.fixture
 def solver(monkeypatch):
+    criteria = SimpleNamespace(SufficientProgressCriterion=lambda **options: options)
     monkeypatch.setitem(sys.modules, "benchopt", SimpleNamespace(BaseSolver=object))
+    monkeypatch.setitem(sys.modules, "benchopt.stopping_criterion", criteria)
     spec = importlib.util.spec_from_file_location("shortlist_sdca", FILE)
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)

@@ -101,13 +101,15 @@ def test_missing_matplotlib_names_the_extra(display, monkeypatch):
         display.plot()
 
 
-def test_the_figures_of_the_documentation_can_be_drawn_anew(tmp_path):
+def test_the_figures_of_the_documentation_can_be_drawn_anew(tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(DOCS)
     spec = importlib.util.spec_from_file_location("figures", DOCS / "figures.py")
     figures = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(figures)
     drawn = {path.name for path in figures.draw_all(tmp_path, quick=True)}
     assert all((DOCS / "_static" / name).is_file() for name in drawn)
-    pages = DOCS / "calibration.md", DOCS.parent / "README.md"
+    pages = [DOCS / f"{name}.md" for name in ("calibration", "engine", "mathematics")]
+    pages.append(DOCS.parent / "README.md")
     text = "".join(page.read_text("utf-8") for page in pages)
     shown = re.findall(r"\((?:docs/)?_static/([\w.-]+)\)", text)
     assert sorted(shown) == sorted(drawn)

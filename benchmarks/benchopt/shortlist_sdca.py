@@ -13,6 +13,7 @@ from typing import ClassVar
 
 import numpy as np
 from benchopt import BaseSolver
+from benchopt.stopping_criterion import SufficientProgressCriterion
 from sklearn.exceptions import ConvergenceWarning
 
 from shortlist import TopKClassifier
@@ -23,9 +24,11 @@ SMALLEST_TOLERANCE = 1e-14
 
 class Solver(BaseSolver):
     name = "shortlist"
-    requirements: ClassVar[list[str]] = ["pip:shortlist"]
-    # run() gets ever smaller tolerances, here relative duality gaps.
+    requirements: ClassVar[list[str]] = ["pip::shortlist"]
+    # run() gets ever smaller tolerances, here relative duality gaps. A fit is often better than it
+    # was asked to be, so that several tolerances have the same result: wait for more of them.
     sampling_strategy = "tolerance"
+    stopping_criterion = SufficientProgressCriterion(strategy="tolerance", patience=10)
 
     def set_objective(self, X, y, lmbd, fit_intercept):
         self.X, self.y = X, y

@@ -338,3 +338,31 @@ def test_an_unfinished_fit_is_told_and_a_callback_may_stop(data):
         )
     assert stopped.result_.status == "stopped"
     assert stopped.result_.epochs == 3
+
+
+def test_a_warm_start_goes_on_from_the_duals_at_another_C(data):
+    X, y = data
+    params = {"loss": "smooth_hinge", "k": 2, "tol": 1e-6, "random_state": 0}
+    model = KernelTopKClassifier(C=2.0, warm_start=True, **params).fit(X, y)
+    assert model.fit(X, y).result_.epochs == 0
+    warm = model.set_params(C=2.2).fit(X, y)
+    cold = KernelTopKClassifier(C=2.2, **params).fit(X, y)
+    assert warm.result_.epochs < cold.result_.epochs
+    assert warm.result_.primal == pytest.approx(cold.result_.primal, rel=2e-6)
+    # Other labels, another loss: a cold start.
+    other = model.set_params(loss="entropy").fit(X, y[::-1])
+    expected = KernelTopKClassifier(C=2.2, **params | {"loss": "entropy"}).fit(X, y[::-1])
+    assert other.result_.primal == expected.result_.primal
+
+
+@pytest.mark.parametrize("kernel", ["rbf", "precomputed"])
+def test_the_history_has_the_accuracy_on_held_out_data(data, kernel):
+    X, y = data
+    train, held = (X[::2], X[1::2])
+    if kernel == "precomputed":
+        train, held = rbf_kernel(X[::2], X[::2], 0.2), rbf_kernel(X[1::2], X[::2], 0.2)
+    model = KernelTopKClassifier("smooth_hinge", k=2, kernel=kernel, gamma=0.2, random_state=0)
+    model.fit(train, y[::2], X_val=held, y_val=y[1::2])
+    assert model.result_.history[-1].accuracy == model.score(held, y[1::2])
+    with pytest.raises(ValueError, match="go together"):
+        model.fit(train, y[::2], X_val=held)

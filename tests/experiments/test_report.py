@@ -4,8 +4,6 @@ import csv
 import io
 import json
 import re
-import shutil
-import subprocess
 from dataclasses import dataclass
 from html.parser import HTMLParser
 
@@ -28,6 +26,7 @@ from shortlist.experiments.report.folder import page
 from shortlist.experiments.report.terminal import show, show_table
 from shortlist.experiments.report.text import is_strong, to_html, to_plain
 from shortlist.plots.charts import Chart, Series, have_matplotlib, inline_svg
+from tests.browser import CHROMIUM, look_at
 
 VOID = {"meta", "link", "br", "hr", "img", "input"}
 
@@ -327,32 +326,11 @@ def test_p_values_are_shown_and_stored():
     assert Value(1.0, p_value=1e-7).p_text == "p < 0.001"
 
 
-CHROMIUM = shutil.which("chromium")
-
-
-@pytest.mark.skipif(CHROMIUM is None, reason="needs chromium")
-@pytest.mark.parametrize("width", [390, 1400])
-def test_page_fits_its_window_in_a_browser(tmp_path, width):
+@pytest.mark.skipif(CHROMIUM is None, reason="needs Chromium")
+def test_page_fits_its_window_in_a_browser(tmp_path):
     page, *_ = folder.write(a_report(), tmp_path)
-    # A frame as wide as the window tells how wide its contents are.
-    frame = tmp_path / "frame.html"
-    frame.write_text(
-        f'<iframe src="{page.name}" style="width: {width}px; height: 800px; border: 0"></iframe>'
-        "<script>onload = () => { const page = frames[0].document.documentElement;"
-        "document.title = `${page.scrollWidth} ${page.querySelectorAll('svg.picture').length}`;"
-        "document.body.textContent = document.title; };</script>"
-    )
-    flags = "--headless --no-sandbox --disable-gpu --no-first-run --disable-background-networking"
-    flags += " --disable-component-update --disable-sync --allow-file-access-from-files"
-    command = [CHROMIUM, *flags.split(), f"--user-data-dir={tmp_path / 'profile'}", "--dump-dom"]
-    ended = subprocess.run(
-        [*command, f"--window-size={width + 40},900", frame.as_uri()],
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=True,
-    )
-    title = re.search(r"<title>(\d+) (\d+)</title>", ended.stdout)
-    assert title is not None, ended.stdout
-    assert int(title[1]) <= width
-    assert int(title[2]) == (2 if have_matplotlib() else 0)
+    widths = (390, 1400)
+    for width, view in zip(widths, look_at([(page, w) for w in widths], tmp_path), strict=True):
+        assert view.title == a_report().title
+        assert view.width <= width
+        assert view.pictures == (2 if have_matplotlib() else 0)

@@ -44,7 +44,8 @@ def make_storage(storage: str, X: NDArray, bias: float = 0.0, block: int | None 
     if storage == "csr":
         return CsrStorage(csr_array(X), bias)
     K = X @ X.T
-    return GramStorage(lambda rows: K[rows], np.einsum("ij,ij->i", X, X), X.dtype, bias)
+    whole = K if storage == "whole gram" else None
+    return GramStorage(lambda rows: K[rows], np.einsum("ij,ij->i", X, X), X.dtype, bias, whole)
 
 
 def make_problem(
@@ -63,7 +64,7 @@ def make_problem(
 def primal_weights(storage: str, weights: NDArray, X: NDArray, bias: float = 0.0) -> NDArray:
     """W, shape (d + 1, m), in double, also where the solver holds A with W = X'A."""
     weights = weights.astype(np.float64)
-    if storage != "gram":
+    if "gram" not in storage:
         return weights
     return np.vstack([X.T @ weights, bias * weights.sum(axis=0)])
 

@@ -7,6 +7,7 @@ from shortlist.losses.labels import label_rows
 from shortlist.solvers.kernels.support import support_rows
 from shortlist.solvers.problem import Problem
 from shortlist.solvers.storage import Costs
+from shortlist.solvers.storage.support import support_epoch
 from shortlist.solvers.strategy.path import carry_over
 from shortlist.solvers.strategy.train import train
 from shortlist.solvers.threads import Crew
@@ -93,13 +94,13 @@ def test_support_visits_never_lose_ground(case, storage):
     every_example = np.flatnonzero(cost > 0)
     for _ in problem.storage.epoch(problem.loss, every_example, state, problem.costs, 1, Crew()):
         pass
-    by_class = np.ascontiguousarray(state.weights.T)
     before = problem.certify(state).dual
     rising = [before]
     for _ in range(5):
         rows = support_rows(state.duals, cost, np.empty(case.m))
-        problem.storage.support_epoch(problem.loss, rows, by_class, state, problem.costs)
-        state.weights = np.ascontiguousarray(by_class.T)
+        support = problem.storage.open_support(rows, state, problem.costs)
+        support_epoch(support, problem.loss, support.order)
+        problem.storage.close_support(support, state, problem.costs)
         rising.append(problem.certify(state).dual)
         np.testing.assert_allclose(
             state.weights, problem.storage.rebuild(state.duals, cost), atol=1e-12

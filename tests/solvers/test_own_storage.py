@@ -10,6 +10,7 @@ from shortlist.losses.base import Loss
 from shortlist.solvers.duals import Duals, as_array
 from shortlist.solvers.problem import Problem
 from shortlist.solvers.storage import Costs, State, Storage, Sums
+from shortlist.solvers.storage.base import NoSupportVisits
 from shortlist.solvers.storage.local import LocalDuals
 from shortlist.solvers.strategy.path import Path
 from shortlist.solvers.strategy.train import train
@@ -24,7 +25,7 @@ from tests.solvers.problems import (
 )
 
 
-class GeneratedStorage(LocalDuals):
+class GeneratedStorage(LocalDuals, NoSupportVisits):
     """Examples that a function makes as they are asked for: ``row_of(i)`` is x_i.
 
     Written in plain NumPy with the public functions of a loss. The weights are W, without a
@@ -32,7 +33,6 @@ class GeneratedStorage(LocalDuals):
     """
 
     explicit = False
-    support_price = np.inf
 
     def __init__(self, row_of: Callable[[int], NDArray], n: int, d: int) -> None:
         self.row_of = row_of
@@ -87,11 +87,6 @@ class GeneratedStorage(LocalDuals):
 
     def _rows(self) -> NDArray:
         return np.stack([self.row_of(i) for i in range(self.n)])
-
-    def support_epoch(
-        self, loss: Loss, order: NDArray, by_class: NDArray, state: State, costs: Costs
-    ) -> tuple[float, int, int]:
-        raise NotImplementedError
 
     def loss_gradient(
         self, loss: Loss, weights: NDArray, costs: Costs, crew: Crew, double: bool

@@ -27,6 +27,15 @@ The answers, with m classes. The page "Calibration" of the documentation has the
   labels have positive probability; for shorter lists it is not.
 - **One-vs-all**: the logistic loss and the smooth hinge are calibrated for every k, the hinge is
   not.
+
+>>> from shortlist import losses
+>>> from shortlist.calibration import bayes_topk_error, is_topk_calibrated
+>>> round(float(bayes_topk_error([0.4, 0.3, 0.3], k=2)), 3)
+0.3
+>>> bool(is_topk_calibrated(losses.get("hinge"), [0.4, 0.3, 0.3]))
+False
+>>> bool(is_topk_calibrated(losses.get("smooth_hinge"), [0.4, 0.3, 0.3]))
+True
 """
 
 from shortlist.calibration._bayes import (

@@ -27,6 +27,13 @@ def loss_of_type(number: int) -> str:
     raise ValueError(f"-s {number}: {what}; choose one of {known}, or a --loss")
 
 
+def usage_hint(message: str) -> str:
+    """What to add to an error of usage that users of LIBLINEAR may meet."""
+    if message.startswith("Option '-C' requires"):
+        return ": a number. LIBLINEAR's -C, which searches for one, is shortlist cv"
+    return ""
+
+
 def with_weights_joined(args: Sequence[str]) -> list[str]:
     """Arguments with ``-wLABEL WEIGHT``, as LIBLINEAR has it, turned into ``-w LABEL=WEIGHT``."""
     joined: list[str] = []

@@ -13,6 +13,7 @@ MODEL = "The model"
 KERNEL = "Kernel"
 TRAINING = "Training"
 OUTPUT = "Output"
+LARGEST_SEED = 2**32 - 1
 
 
 class LossName(StrEnum):
@@ -323,6 +324,8 @@ class SolverOptions:
         Option(
             metavar="N",
             rich_help_panel=TRAINING,
+            min=0,
+            max=LARGEST_SEED,
             help="Seeds the order of visits: the same seed, the same model.",
         ),
     ] = 0

@@ -61,7 +61,7 @@ def _call(args: Sequence[str] | None) -> int:
 
     from shortlist.cli.app import app
     from shortlist.cli.imports import import_quickly
-    from shortlist.cli.liblinear import with_weights_joined
+    from shortlist.cli.liblinear import usage_hint, with_weights_joined
 
     import_quickly()
 
@@ -82,7 +82,8 @@ def _call(args: Sequence[str] | None) -> int:
         context = getattr(error, "ctx", None)
         command = context.command_path if context else "shortlist"
         message = error.format_message().replace("Value error, ", "").strip()
-        return _fail(f"{message.rstrip('.')} (see {command} --help)", REFUSED)
+        message = message.rstrip(".")
+        return _fail(f"{message}{usage_hint(message)} (see {command} --help)", REFUSED)
 
 
 def _fail(message: str, code: int) -> int:

@@ -128,6 +128,8 @@ class SearchOptions:
             raise ValueError(f"-v must be 2 or more folds; got {self.folds}")
         if self.folds is not None and self.shots is not None:
             raise ValueError("-v and --shots both say what to train on: give one of them")
+        if self.jobs == 0:
+            raise ValueError("--jobs must be 1 or more, or -1 for all processors; got 0")
         if self.repeats is not None and self.shots is None:
             raise ValueError("--repeats goes with --shots")
         extensions = 0 if self.costs else _USUAL_EXTENSIONS

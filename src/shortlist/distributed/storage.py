@@ -20,6 +20,7 @@ from shortlist.losses.base import Loss
 from shortlist.solvers.duals import Duals
 from shortlist.solvers.storage.base import (
     Costs,
+    NoSupportVisits,
     OutdatedWeightsError,
     State,
     Sums,
@@ -110,7 +111,7 @@ def _check_labels(group: Group, labels: list[NDArray]) -> None:
             )
 
 
-class RemoteStorage(ExplicitWeights):
+class RemoteStorage(ExplicitWeights, NoSupportVisits):
     """Sums are added up in a tree of workers; an epoch is a CoCoA+ round.
 
     ``sigma`` is how much longer each worker takes its own steps to be for W, since the others'
@@ -119,8 +120,6 @@ class RemoteStorage(ExplicitWeights):
     round. Changes agree less and less as training goes on, so the next round takes what the last
     one would have needed, and a little more.
     """
-
-    support_price: float = np.inf
 
     def __init__(self, rows: RemoteRows, opened: list[tuple[NDArray, bool]]) -> None:
         self.group = rows.group
@@ -176,11 +175,6 @@ class RemoteStorage(ExplicitWeights):
                 group.ask_one(number, "fill_duals", loss, weights)
         state.weights = np.ascontiguousarray(self.rebuild(state.duals, costs.cost), self.dtype)
         state.rounding = 4.0 * squared_norm(state.weights)
-
-    def support_epoch(
-        self, loss: Loss, order: NDArray, by_class: NDArray, state: State, costs: Costs
-    ) -> tuple[float, int, int]:
-        raise NotImplementedError("workers make the visits on the support in their rounds")
 
     # --- sums over examples ----------------------------------------------------------------------
 

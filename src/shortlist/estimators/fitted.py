@@ -51,7 +51,7 @@ def fit_model(
     Returns the problem, the examples as ``model._problem`` made them, and the solution.
     """
     problem, examples = model._problem(X, y, sample_weight)
-    accuracy = model._accuracy_on(*validation)
+    accuracy = model._accuracy_on(examples, *validation)
     checkpoint = open_checkpoint(model, problem, X)
     resume = checkpoint.snapshot() if checkpoint is not None else None
     start = model._warm_start(problem) if resume is None else (None, None)

@@ -1,5 +1,6 @@
 """The kernel classifier."""
 
+from collections.abc import Callable
 from numbers import Real
 from typing import Any, Self
 
@@ -16,6 +17,7 @@ from shortlist.estimators.fitted import (
     fit_model,
     restore_common,
 )
+from shortlist.estimators.held_out import accuracy_of_scores, is_given
 from shortlist.estimators.kernel_matrix import (
     KERNELS,
     KernelFunction,
@@ -37,11 +39,13 @@ from shortlist.estimators.training import (
     with_counted_margins,
 )
 from shortlist.estimators.two_classes import folded, unfolded
+from shortlist.estimators.updates import LastFit, duals_fit
 from shortlist.solvers.memory import training_bytes
 from shortlist.solvers.problem import Problem
 from shortlist.solvers.records.run import Callback
-from shortlist.solvers.storage import GramStorage
+from shortlist.solvers.storage import GramStorage, State
 from shortlist.solvers.storage.base import chunks
+from shortlist.solvers.strategy.path import state_from_duals
 
 _MIB = 1 << 20
 
@@ -56,7 +60,8 @@ class KernelTopKClassifier(PathMixin, CallbackSupportMixin, ShortlistClassifier)
     Parameters
     ----------
     loss, k, variant, smoothing, margins, rank_weights, C, tol, max_epochs, fit_intercept, \
-            intercept_scaling, class_weight, random_state, verbose, checkpoint, checkpoint_every
+            intercept_scaling, class_weight, warm_start, random_state, verbose, checkpoint, \
+            checkpoint_every
         Those of :class:`TopKClassifier`. The truncated entropy, which is not convex, has no
         kernel version. An intercept adds the constant ``intercept_scaling ** 2`` to the kernel.
     kernel : {"rbf", "linear", "poly", "cosine", "precomputed"} or callable, default="rbf"
@@ -132,6 +137,7 @@ class KernelTopKClassifier(PathMixin, CallbackSupportMixin, ShortlistClassifier)
         fit_intercept: bool = True,
         intercept_scaling: float = 1.0,
         class_weight: Any = None,
+        warm_start: bool = False,
         random_state: Any = None,
         verbose: int = 0,
         checkpoint: Any = None,
@@ -154,6 +160,7 @@ class KernelTopKClassifier(PathMixin, CallbackSupportMixin, ShortlistClassifier)
         self.fit_intercept = fit_intercept
         self.intercept_scaling = intercept_scaling
         self.class_weight = class_weight
+        self.warm_start = warm_start
         self.random_state = random_state
         self.verbose = verbose
         self.checkpoint = checkpoint
@@ -174,24 +181,49 @@ class KernelTopKClassifier(PathMixin, CallbackSupportMixin, ShortlistClassifier)
         y: ArrayLike,
         sample_weight: ArrayLike | None = None,
         *,
+        X_val: ArrayLike | None = None,
+        y_val: ArrayLike | None = None,
         callback: Callback | None = None,
     ) -> Self:
         """Train on X, rows or a kernel matrix, and labels y of any type or an indicator matrix.
 
         Indicators of several right labels are taken as by :meth:`TopKClassifier.fit`.
+        With ``X_val`` and ``y_val`` the history also records the top-k accuracy on them. Their
+        kernel values with all training examples are computed once and kept for the fit; with a
+        precomputed kernel, ``X_val`` is the matrix of these.
         ``callback`` is called with a :class:`shortlist.solvers.Progress` after every epoch and
         ends training by returning True; scikit-learn's own callbacks, set with
         ``set_callbacks`` (scikit-learn 1.9 and later), are told of every epoch too. Ctrl-C keeps
         the model reached so far.
         """
-        fit_model(self, X, y, sample_weight, callback)
+        problem, _, solution = fit_model(
+            self, X, y, sample_weight, callback, validation=(X_val, y_val)
+        )
+        self.__dict__.pop("_last", None)
+        if self.warm_start:
+            self._last = LastFit(solution, problem.loss, problem.costs, self.classes_)
         return self
 
-    def _warm_start(self, problem: Problem) -> tuple[None, None]:
-        return None, None
+    def _warm_start(self, problem: Problem) -> tuple[State | None, None]:
+        last: LastFit | None = getattr(self, "_last", None)
+        if not self.warm_start or last is None or not duals_fit(last, problem):
+            return None, None
+        state = last.solution.state
+        return state_from_duals(problem, state.duals, state.starts), None
 
-    def _accuracy_on(self, X_val: None, y_val: None) -> None:
-        return None
+    def _accuracy_on(
+        self, examples: Any, X_val: Any, y_val: Any
+    ) -> Callable[[NDArray], float] | None:
+        if not is_given(X_val, y_val):
+            return None
+        X_val = self._validated(X_val, reset=False)
+        accuracy = accuracy_of_scores(self, X_val.shape[0], y_val)
+        if self.kernel == "precomputed":
+            K = X_val
+        else:
+            K = self._function()(X_val.astype(np.float64, copy=False), examples)
+        bias2 = float(self.intercept_scaling) ** 2 if self.fit_intercept else 0.0
+        return lambda weights: accuracy(K @ weights + bias2 * weights.sum(axis=0))
 
     def _problem(self, X: Any, y: Any, sample_weight: Any) -> tuple[Problem, Any]:
         """Check what the user gave; returns the problem and the examples to choose support from."""
@@ -229,7 +261,7 @@ class KernelTopKClassifier(PathMixin, CallbackSupportMixin, ShortlistClassifier)
                 f"{diagonal.min():g}"
             )
         bias = float(self.intercept_scaling) if self.fit_intercept else 0.0
-        storage = GramStorage(matrix, diagonal, dtype, bias)
+        storage = GramStorage(matrix, diagonal, dtype, bias, matrix.whole)
         costs = make_costs(codes, weights, float(self.C))
         check_scale(storage, costs)
         self.classes_, self.multilabel_ = classes, several

@@ -10,15 +10,18 @@ from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.metrics.pairwise import (
     cosine_similarity,
-    euclidean_distances,
     linear_kernel,
     polynomial_kernel,
 )
-from sklearn.utils.extmath import row_norms
+from sklearn.utils.extmath import row_norms, safe_sparse_dot
 
+from shortlist.solvers.kernels.radial import radial_from_products
 from shortlist.solvers.storage.base import chunks
 
 KERNELS = ("linear", "rbf", "poly", "cosine", "precomputed")
+
+# Rows computed at once: their values stay in the cache from one operation to the next.
+ROWS_AT_ONCE = 256
 
 
 @dataclass(frozen=True)
@@ -40,10 +43,10 @@ class KernelFunction:
         if self.kernel == "cosine":
             return cosine_similarity(X, Z, dense_output=True)
         if self.kernel == "rbf":
-            known = None if norms is None else norms[None, :]
-            K = euclidean_distances(X, Z, Y_norm_squared=known, squared=True)
-            K *= -self.gamma
-            return np.exp(K, out=K)
+            K = safe_sparse_dot(X, Z.T, dense_output=True)
+            squares = row_norms(Z, squared=True) if norms is None else norms
+            radial_from_products(K, row_norms(X, squared=True), squares, self.gamma)
+            return K
         return self._own(X, Z)
 
     def _own(self, X: Any, Z: Any) -> NDArray:
@@ -127,8 +130,14 @@ class KernelMatrix:
         self.norms = row_norms(X, squared=True) if function.kernel == "rbf" else None
         self.kept = int(min(self.n, cache_bytes // (self.n * dtype.itemsize)))
         self.cache = np.empty((self.kept, self.n), dtype)
-        for part in chunks(self.kept, self.n * 8):
-            self.cache[part] = self._computed(np.arange(part.start, part.stop))
+        for begin in range(0, self.kept, ROWS_AT_ONCE):
+            part = slice(begin, min(begin + ROWS_AT_ONCE, self.kept))
+            self.cache[part] = function(X[part], X, self.norms)
+
+    @property
+    def whole(self) -> NDArray | None:
+        """All rows, if all are kept."""
+        return self.cache if self.kept == self.n else None
 
     @property
     def diagonal(self) -> NDArray:
@@ -140,11 +149,8 @@ class KernelMatrix:
         block = np.empty((indices.size, self.n), self.dtype)
         kept = indices < self.kept
         block[kept] = self.cache[indices[kept]]
-        block[~kept] = self._computed(indices[~kept])
+        block[~kept] = self.function(self.X[indices[~kept]], self.X, self.norms)
         return block
-
-    def _computed(self, indices: NDArray) -> NDArray:
-        return self.function(self.X[indices], self.X, self.norms)
 
 
 class PrecomputedMatrix:
@@ -157,13 +163,13 @@ class PrecomputedMatrix:
                 f"the training examples; got shape {K.shape}"
             )
         _check_symmetric(K)
-        self.K = K
+        # The transpose of a symmetric matrix in Fortran's order is the same in C's.
+        self.whole = np.ascontiguousarray(K.T if K.flags.f_contiguous else K)
         self.n = K.shape[0]
-        self.kept = 0
         self.diagonal = np.diagonal(K).astype(np.float64)
 
     def __call__(self, indices: NDArray) -> NDArray:
-        return _rows_of(self.K, indices)
+        return _rows_of(self.whole, indices)
 
 
 def _rows_of(matrix: NDArray, indices: NDArray) -> NDArray:

@@ -1,14 +1,12 @@
 """The linear classifier."""
 
-import warnings
 from collections.abc import Callable
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils import check_consistent_length
 from sklearn.utils.extmath import row_norms
-from sklearn.utils.validation import check_is_fitted, column_or_1d
+from sklearn.utils.validation import check_is_fitted
 
 from shortlist.datasets.on_disk import RowsOnDisk
 from shortlist.estimators.callbacks import CallbackSupportMixin, with_callbacks
@@ -19,6 +17,7 @@ from shortlist.estimators.fitted import (
     fit_model,
     restore_common,
 )
+from shortlist.estimators.held_out import accuracy_of_scores, is_given
 from shortlist.estimators.multilabel import is_indicator
 from shortlist.estimators.normalization import normalized
 from shortlist.estimators.paths import PathMixin
@@ -42,13 +41,10 @@ from shortlist.estimators.updates import (
     LoadedFit,
     Rows,
     UpdateMixin,
+    duals_fit,
     start_from_weights,
 )
-from shortlist.metrics import topk_accuracy
-from shortlist.metrics._indicators import as_indicator, hit_rate
-from shortlist.metrics._inputs import columns_of_labels
 from shortlist.projections.rows import check_k
-from shortlist.solvers.duals import may_be_changed
 from shortlist.solvers.problem import Problem
 from shortlist.solvers.records.run import Callback
 from shortlist.solvers.storage import State
@@ -272,18 +268,9 @@ class TopKClassifier(UpdateMixin, PathMixin, CallbackSupportMixin, ShortlistClas
         last: LastFit | None = getattr(self, "_last", None)
         if self.warm_start and last is None:
             return self._start_from_file(problem)
-        if not self.warm_start or last is None:
+        if not self.warm_start or last is None or not duals_fit(last, problem):
             return None, None
         state = last.solution.state
-        same_shape = state.duals.shape == (problem.storage.n, problem.n_classes)
-        if not same_shape or state.duals.dtype != problem.storage.dtype:
-            return None, None
-        # The duals of other labels need not be feasible.
-        if last.loss != problem.loss or not np.array_equal(last.costs.y, problem.costs.y):
-            return None, None
-        # They may be mapped from a file, and not for writing.
-        if not (may_be_changed(state.duals) and state.starts.flags.writeable):
-            return None, None
         weights = last.solution.weights
         same_features = weights.shape == problem.storage.zero_weights(problem.n_classes).shape
         if not problem.keeps_duals:
@@ -308,33 +295,13 @@ class TopKClassifier(UpdateMixin, PathMixin, CallbackSupportMixin, ShortlistClas
         weights[:-1], weights[-1] = coef.T, intercept / bias if bias else 0.0
         return start_from_weights(problem, weights)
 
-    def _accuracy_on(self, X_val: Any, y_val: Any) -> Callable[[NDArray], float] | None:
-        if (X_val is None) != (y_val is None):
-            raise ValueError("X_val and y_val go together: give both or neither")
-        if X_val is None:
+    def _accuracy_on(self, rows: Rows, X_val: Any, y_val: Any) -> Callable[[NDArray], float] | None:
+        if not is_given(X_val, y_val):
             return None
         X_val = normalized(check_input(self, X_val, reset=False), self.normalize)
         bias = constant_feature(self)
-        if self.multilabel_:
-            y_val = as_indicator(y_val, X_val.shape[0], len(self.classes_))
-        else:
-            y_val = column_or_1d(y_val)
-            check_consistent_length(X_val, y_val)
-            # As column numbers: labels that cannot be compared are refused before training.
-            y_val = columns_of_labels(
-                y_val, self.classes_, X_val.shape[0], len(self.classes_), name="y_val"
-            )
-        columns = np.arange(len(self.classes_))
-
-        def accuracy(weights: NDArray) -> float:
-            scores = X_val @ weights[:-1] + bias * weights[-1]
-            if self.multilabel_:
-                return hit_rate(y_val, scores, self.k)
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")
-                return float(topk_accuracy(y_val, scores, k=self.k, labels=columns))
-
-        return accuracy
+        accuracy = accuracy_of_scores(self, X_val.shape[0], y_val)
+        return lambda weights: accuracy(X_val @ weights[:-1] + bias * weights[-1])
 
     def _attributes(self, weights: NDArray, examples: Rows | None = None) -> dict[str, Any]:
         """What a model with these weights predicts from."""

@@ -22,7 +22,7 @@ from shortlist.estimators.fitted import all_or_nothing, train_model
 from shortlist.estimators.normalization import normalized
 from shortlist.estimators.training import check_input, check_parameters
 from shortlist.losses import Loss
-from shortlist.solvers.duals import Duals, as_array, store
+from shortlist.solvers.duals import Duals, as_array, may_be_changed, store
 from shortlist.solvers.problem import Problem
 from shortlist.solvers.records.run import Callback
 from shortlist.solvers.storage import Costs, State
@@ -83,6 +83,19 @@ def start_from_weights(problem: Problem, weights: NDArray) -> tuple[State | None
     state = problem.zero_state()
     problem.fill_duals(weights, state)
     return state, weights
+
+
+def duals_fit(last: LastFit, problem: Problem) -> bool:
+    """Whether the duals of the last fit are a start for ``problem``, whose costs may differ."""
+    state = last.solution.state
+    same_shape = state.duals.shape == (problem.storage.n, problem.n_classes)
+    if not same_shape or state.duals.dtype != problem.storage.dtype:
+        return False
+    # The duals of other labels need not be feasible.
+    if last.loss != problem.loss or not np.array_equal(last.costs.y, problem.costs.y):
+        return False
+    # They may be mapped from a file, and not for writing.
+    return may_be_changed(state.duals) and state.starts.flags.writeable
 
 
 def stay(removed: ArrayLike | None, n: int) -> NDArray:

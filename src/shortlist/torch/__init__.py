@@ -1,4 +1,11 @@
-"""Top-k losses, a top-k metric and linear probes for PyTorch (extra ``shortlist[torch]``)."""
+"""Top-k losses, a top-k metric and linear probes for PyTorch (extra ``shortlist[torch]``).
+
+>>> import torch
+>>> from shortlist.torch import TopKHingeLoss
+>>> loss = TopKHingeLoss(k=2)(torch.tensor([[2.0, 1.0, 0.0]]), torch.tensor([1]))
+>>> round(loss.item(), 3)
+0.75
+"""
 
 try:
     import torch as _torch  # noqa: F401

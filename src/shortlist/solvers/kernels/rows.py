@@ -1,13 +1,18 @@
-"""Examples as kernels see them: dense rows or CSR rows, behind six functions.
+"""Examples as kernels see them: dense rows, CSR rows or inner products, behind six functions.
 
     score_row(rows, i, w, s)                    s = W'x_i
     add_row(rows, i, delta, w)                  W += x_i delta'
     score_rows(rows, blas, begin, end, w, s)    the rows of s are W'x_i
     add_rows(rows, blas, begin, end, g, w)      W += sum_i x_i g_i'
-    class_score(rows, i, column)                <w_j, x_i> for one class's weights
-    add_to_class(rows, i, change, column)       w_j += change x_i
+    class_score(rows, i, w, j)                  <w_j, x_i>, the rows of w being the classes' weights
+    add_to_class(rows, i, change, w, j)         w_j += change x_i
 
 W has shape (d + 1, m). Its last row is the intercept's, met with the constant feature ``bias``.
+
+Where only inner products are known, the scores of all examples take the place of W, shape (n, m),
+a class's scores lying together. Reading them costs nothing; adding x_i delta' to W adds a row of
+the matrix to every class that delta changes. Visits only: the functions of several rows have no
+such version.
 """
 
 from typing import Any, NamedTuple
@@ -31,8 +36,19 @@ class CsrRows(NamedTuple):
     bias: float
 
 
+class GramRows(NamedTuple):
+    """The matrix of inner products, to whose entries ``square``, the intercept's, is added."""
+
+    gram: NDArray
+    square: float
+
+
 def _dense(rows: Any) -> bool:
     return rows.instance_class is DenseRows
+
+
+def _one_of(rows: Any, dense: Any, csr: Any, gram: Any) -> Any:
+    return {DenseRows: dense, CsrRows: csr, GramRows: gram}[rows.instance_class]
 
 
 @njit
@@ -142,13 +158,15 @@ def _dot(w, x):
 
 
 @njit
-def _dense_class_score(rows, i, column):
+def _dense_class_score(rows, i, w, j):
     x = rows.x[i]
+    column = w[j]
     return _dot(column, x) + column.dtype.type(rows.bias) * column[x.shape[0]]
 
 
 @njit(sums=True)
-def _csr_class_score(rows, i, column):
+def _csr_class_score(rows, i, w, j):
+    column = w[j]
     total = column.dtype.type(0)
     for t in range(rows.pointers[i], rows.pointers[i + 1]):
         total += column[rows.columns[t]] * rows.values[t]
@@ -156,7 +174,8 @@ def _csr_class_score(rows, i, column):
 
 
 @njit
-def _add_dense_to_class(rows, i, change, column):
+def _add_dense_to_class(rows, i, change, w, j):
+    column = w[j]
     x = rows.x[i]
     d = x.shape[0]
     for c in range(d):
@@ -165,20 +184,46 @@ def _add_dense_to_class(rows, i, change, column):
 
 
 @njit
-def _add_csr_to_class(rows, i, change, column):
+def _add_csr_to_class(rows, i, change, w, j):
+    column = w[j]
     for t in range(rows.pointers[i], rows.pointers[i + 1]):
         column[rows.columns[t]] += change * rows.values[t]
     column[column.shape[0] - 1] += change * column.dtype.type(rows.bias)
 
 
+@njit
+def _read_scores(rows, i, w, s):
+    for j in range(s.shape[0]):
+        s[j] = w[i, j]
+
+
+@njit
+def _add_to_scores(rows, i, delta, w):
+    for j in range(delta.shape[0]):
+        if delta[j] != 0:
+            for c in range(w.shape[0]):
+                w[c, j] += delta[j] * (rows.gram[i, c] + rows.square)
+
+
+@njit
+def _read_class_score(rows, i, w, j):
+    return w[j, i]
+
+
+@njit
+def _add_gram_to_class(rows, i, change, w, j):
+    for c in range(w.shape[1]):
+        w[j, c] += change * (rows.gram[i, c] + rows.square)
+
+
 @overloaded
 def score_row(rows, i, w, s):
-    return _score_dense_row if _dense(rows) else _score_csr_row
+    return _one_of(rows, _score_dense_row, _score_csr_row, _read_scores)
 
 
 @overloaded
 def add_row(rows, i, delta, w):
-    return _add_dense_row if _dense(rows) else _add_csr_row
+    return _one_of(rows, _add_dense_row, _add_csr_row, _add_to_scores)
 
 
 @overloaded
@@ -192,13 +237,13 @@ def add_rows(rows, blas, begin, end, g, w):
 
 
 @overloaded
-def class_score(rows, i, column):
-    return _dense_class_score if _dense(rows) else _csr_class_score
+def class_score(rows, i, w, j):
+    return _one_of(rows, _dense_class_score, _csr_class_score, _read_class_score)
 
 
 @overloaded
-def add_to_class(rows, i, change, column):
-    return _add_dense_to_class if _dense(rows) else _add_csr_to_class
+def add_to_class(rows, i, change, w, j):
+    return _one_of(rows, _add_dense_to_class, _add_csr_to_class, _add_gram_to_class)
 
 
 @njit

@@ -90,7 +90,7 @@ def visit_support(loss, rows, order, w, y, cost, kappa, duals, least):
             continue
         s, v, delta = buffers[0, :count], buffers[1, :count], buffers[2, :count]
         for a in range(count):
-            s[a] = class_score(rows, i, w[classes[a]])
+            s[a] = class_score(rows, i, w, classes[a])
         work = scratch[: 2 * count].reshape((2, count))
         stands_for = MEASURE_EVERY if visit % MEASURE_EVERY == 0 else 0
         start[:] = 0.0
@@ -102,7 +102,7 @@ def visit_support(loss, rows, order, w, y, cost, kappa, duals, least):
             if delta[a] != 0:
                 changed = True
                 put(duals, i, slots[a], v[a])
-                add_to_class(rows, i, delta[a], w[classes[a]])
+                add_to_class(rows, i, delta[a], w, classes[a])
         if changed:
             rounding += rounding_of_visit(cost[i], kappa[i], delta, 1.0)
             order[moved] = i

@@ -45,6 +45,29 @@ class State:
     rounding: float = 0.0
 
 
+@dataclass
+class Support:
+    """Examples with duals that are not zero, opened for many cheap visits (``kernels.support``).
+
+    ``view`` is how kernels see the examples and ``by_class`` (m, ...) what their scores are made
+    from, a class's numbers lying together. ``order`` are the numbers to visit them by, in labels,
+    costs, kappa and duals too. ``rounding`` adds up as in :class:`State`.
+    """
+
+    view: Any
+    order: NDArray
+    by_class: NDArray
+    y: NDArray
+    cost: NDArray
+    kappa: NDArray
+    duals: Duals
+    rounding: float = 0.0
+
+    def narrow(self, order: NDArray) -> NDArray:
+        """Only these examples are visited from now on; returns the numbers to visit them by."""
+        return order
+
+
 class Sums(NamedTuple):
     """Sums over examples that a certificate is made of; see ``kernels.gradient``."""
 
@@ -71,7 +94,7 @@ class Storage(Protocol):
     kappa: NDArray
     # Multiplications that one score takes.
     width: float
-    # Whether there are explicit weights: descents and visits on the support need them.
+    # Whether there are explicit weights: descents need them.
     explicit: bool
     # What a number costs in a visit on the support, in units of one in an epoch. Infinite where
     # there are no such visits, or where an epoch makes them itself.
@@ -87,9 +110,10 @@ class Storage(Protocol):
     def epoch(
         self, loss: Loss, order: NDArray, state: State, costs: Costs, every: int, crew: Crew
     ) -> Iterator[float]: ...
-    def support_epoch(
-        self, loss: Loss, order: NDArray, by_class: NDArray, state: State, costs: Costs
-    ) -> tuple[float, int, int]: ...
+    # The examples ``rows``, in random order, or as many of them as can be opened at once; closing
+    # puts what visits changed into the state.
+    def open_support(self, rows: NDArray, state: State, costs: Costs) -> Support: ...
+    def close_support(self, support: Support, state: State, costs: Costs) -> None: ...
     def certify(
         self, loss: Loss, weights: NDArray, duals: Duals, costs: Costs, crew: Crew, double: bool
     ) -> Sums: ...
@@ -109,6 +133,18 @@ class Storage(Protocol):
     def restore_duals(self, loss: Loss, costs: Costs, duals: Duals, saved: Duals) -> Duals: ...
     def class_sums(self, costs: Costs, m: int) -> NDArray: ...
     def sample(self, step: int, first: int = 0) -> NDArray: ...
+
+
+class NoSupportVisits:
+    """The part of a storage that has no visits on the support, or makes them in its epochs."""
+
+    support_price: float = np.inf
+
+    def open_support(self, rows: NDArray, state: State, costs: Costs) -> Support:
+        raise NotImplementedError("this storage does not open its support")
+
+    def close_support(self, support: Support, state: State, costs: Costs) -> None:
+        raise NotImplementedError("this storage does not open its support")
 
 
 def chunks(n: int, row_bytes: int) -> Iterator[slice]:

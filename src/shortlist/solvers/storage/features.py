@@ -18,12 +18,12 @@ from shortlist.solvers.duals import (
     writable,
 )
 from shortlist.solvers.kernels.gradient import certify, sum_losses_and_gradient, write_gradients
-from shortlist.solvers.kernels.support import visit_support
 from shortlist.solvers.kernels.visit import visit_in_turn
 from shortlist.solvers.storage.base import (
     Costs,
     State,
     Sums,
+    Support,
     chunks,
     shares_of,
 )
@@ -81,22 +81,13 @@ class FeatureStorage(ExplicitWeights, LocalDuals):
             state.rounding += rounding
             yield gap
 
-    def support_epoch(
-        self, loss: Loss, order: NDArray, by_class: NDArray, state: State, costs: Costs
-    ) -> tuple[float, int, int]:
-        gap, rounding, entries, moved = visit_support(
-            loss.spec,
-            self.view(),
-            order,
-            by_class,
-            costs.y,
-            costs.cost,
-            self.kappa,
-            readable(state.duals),
-            loss.fewest_classes,
-        )
-        state.rounding += rounding
-        return gap, entries, moved
+    def open_support(self, rows: NDArray, state: State, costs: Costs) -> Support:
+        by_class = np.ascontiguousarray(state.weights.T)
+        return Support(self.view(), rows, by_class, costs.y, costs.cost, self.kappa, state.duals)
+
+    def close_support(self, support: Support, state: State, costs: Costs) -> None:
+        state.weights = np.ascontiguousarray(support.by_class.T)
+        state.rounding += support.rounding
 
     def certify(
         self, loss: Loss, weights: NDArray, duals: Duals, costs: Costs, crew: Crew, double: bool

@@ -1,6 +1,7 @@
 """Examples known by their inner products only: a kernel matrix, whole or in blocks of rows."""
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -9,23 +10,32 @@ from shortlist._native import blas_for
 from shortlist.losses.base import Loss
 from shortlist.solvers.duals import Duals, as_array, readable, writable
 from shortlist.solvers.kernels.gradient import certify_scores
-from shortlist.solvers.kernels.visit import visit_block
-from shortlist.solvers.storage.base import Costs, State, Sums, chunks
+from shortlist.solvers.kernels.rows import GramRows
+from shortlist.solvers.kernels.visit import visit_block, visit_in_turn
+from shortlist.solvers.storage.base import Costs, State, Sums, Support, chunks
+from shortlist.solvers.storage.gram_support import GramSupport, read_only, weights_of
 from shortlist.solvers.storage.local import LocalDuals
 from shortlist.solvers.threads import Crew
 
 # Examples in a block: its rows of the matrix are multiplied with all weights.
 BLOCK = 64
+# Examples of the support that are opened at once: their inner products take 128 MB in double.
+MOST_SUPPORT = 4096
+# Additions to scores in one call of a kernel, which cannot be interrupted: tenths of a second.
+ADDITIONS_PER_CALL = 1e9
 
 
 class GramStorage(LocalDuals):
     """``block_of(indices)`` returns the rows K[indices, :]; ``diagonal`` is the diagonal of K.
 
-    The weights are A = -C v, so that scores are K A.
+    The weights are A = -C v, so that scores are K A. ``whole`` is K, if it is in memory: the
+    hinges, whose visits change few duals or none, then keep all scores up to date instead of
+    computing a block's anew.
     """
 
     explicit: bool = False
-    support_price: float = np.inf
+    # A visit on the support adds to few scores, in the cache.
+    support_price: float = 0.1
 
     def __init__(
         self,
@@ -33,13 +43,16 @@ class GramStorage(LocalDuals):
         diagonal: NDArray,
         dtype: np.dtype,
         bias: float = 0.0,
+        whole: NDArray | None = None,
     ) -> None:
         self.block_of = block_of
+        self.whole = None if whole is None else read_only(whole)
         self.n = diagonal.size
         self.width = float(self.n)
         self.dtype = np.dtype(dtype)
         self.bias2 = float(bias) ** 2
         self.kappa = np.asarray(diagonal, np.float64) + self.bias2
+        self._known: _Scores | None = None
 
     def shared_work(self, m: int) -> float:
         return 0.0
@@ -56,6 +69,57 @@ class GramStorage(LocalDuals):
 
     def epoch(
         self, loss: Loss, order: NDArray, state: State, costs: Costs, every: int, crew: Crew
+    ) -> Iterator[float]:
+        if loss.sparse_duals and self.whole is not None:
+            yield from self._epoch_in_turn(loss, order, state, costs, every)
+        else:
+            yield from self._epoch_in_blocks(loss, order, state, costs, every)
+
+    def _epoch_in_turn(
+        self, loss: Loss, order: NDArray, state: State, costs: Costs, every: int
+    ) -> Iterator[float]:
+        assert self.whole is not None
+        n, m = state.weights.shape
+        view = GramRows(self.whole, self.dtype.type(self.bias2))
+        scores = self._all_scores(state.weights).copy()
+        size = max(1, int(ADDITIONS_PER_CALL / (n * m)))
+        for begin in range(0, order.size, size):
+            part = order[begin : begin + size]
+            gap, _ = visit_in_turn(
+                loss.spec,
+                view,
+                part,
+                scores.T,
+                costs.y,
+                costs.cost,
+                self.kappa,
+                writable(state.duals, part.size),
+                state.starts,
+                every,
+            )
+            state.weights[part] = weights_of(as_array(state.duals)[part], costs.cost[part])
+            yield gap
+        self._known = _Scores(state.weights.copy(), scores, exact=False)
+
+    def _all_scores(self, weights: NDArray, exact: bool = True) -> NDArray:
+        """Scores (m, n) of all examples; computed anew unless those of these weights are known.
+
+        An epoch, the visits on the support after it and the certificate ask for the same ones.
+        Scores that were kept up to date by visits are not exact.
+        """
+        assert self.whole is not None
+        known = self._known
+        if known is None or (exact and not known.exact) or not known.belong_to(weights):
+            support = np.flatnonzero(weights.any(axis=1))
+            # K is symmetric: its rows are its columns.
+            scores = weights[support].T @ self.whole[support]
+            if self.bias2:
+                scores += self.dtype.type(self.bias2) * weights.sum(axis=0)[:, None]
+            known = self._known = _Scores(weights.copy(), scores, exact=True)
+        return known.scores
+
+    def _epoch_in_blocks(
+        self, loss: Loss, order: NDArray, state: State, costs: Costs, every: int
     ) -> Iterator[float]:
         a = state.weights
         blas = blas_for(self.dtype)
@@ -92,10 +156,30 @@ class GramStorage(LocalDuals):
             sums += deltas[: part.size].sum(axis=0)
             yield gap
 
-    def support_epoch(
-        self, loss: Loss, order: NDArray, by_class: NDArray, state: State, costs: Costs
-    ) -> tuple[float, int, int]:
-        raise NotImplementedError("visits on the support need explicit features")
+    def open_support(self, rows: NDArray, state: State, costs: Costs) -> Support:
+        """Examples whose scores follow each other's changes; those left out stay as they are."""
+        rows = np.sort(rows[:MOST_SUPPORT])
+        if self.whole is not None:
+            gram = self.whole[np.ix_(rows, rows)]
+            scores = self._all_scores(state.weights, exact=False)[:, rows]
+        else:
+            gram = np.empty((rows.size, rows.size), self.dtype)
+            scores = np.empty((state.weights.shape[1], rows.size), self.dtype)
+            for part in chunks(rows.size, self.n * self.dtype.itemsize):
+                k = self.block_of(rows[part])
+                gram[part] = k[:, rows]
+                scores[:, part] = (k @ state.weights).T
+            scores += self.dtype.type(self.bias2) * state.weights.sum(axis=0)[:, None]
+        view = GramRows(read_only(gram), self.dtype.type(self.bias2))
+        y, cost, kappa = costs.y[rows], costs.cost[rows], self.kappa[rows]
+        by_class, order = np.ascontiguousarray(scores), np.arange(rows.size)
+        return GramSupport(
+            view, order, by_class, y, cost, kappa, state.duals[rows], numbers=rows, state=state
+        )
+
+    def close_support(self, support: Support, state: State, costs: Costs) -> None:
+        assert isinstance(support, GramSupport)
+        support.put_back()
 
     def certify(
         self, loss: Loss, weights: NDArray, duals: Duals, costs: Costs, crew: Crew, double: bool
@@ -103,10 +187,12 @@ class GramStorage(LocalDuals):
         totals = np.zeros(5)
         if double:
             weights, duals = weights.astype(np.float64), as_array(duals).astype(np.float64)
+        known = self.whole is not None and weights.dtype == self.dtype and loss.sparse_duals
+        scores = np.ascontiguousarray(self._all_scores(weights).T) if known else None
         for part in chunks(self.n, self.n * weights.itemsize):
             certify_scores(
                 loss.spec,
-                self._scores(weights, part),
+                self._scores(weights, part) if scores is None else scores[part],
                 part.start,
                 costs.y,
                 costs.cost,
@@ -126,7 +212,7 @@ class GramStorage(LocalDuals):
         return s
 
     def rebuild(self, duals: Duals, cost: NDArray) -> NDArray:
-        return (as_array(duals) * -cost[:, None]).astype(self.dtype)
+        return weights_of(as_array(duals), cost)
 
     def loss_gradient(
         self, loss: Loss, weights: NDArray, costs: Costs, crew: Crew, double: bool
@@ -143,3 +229,15 @@ class GramStorage(LocalDuals):
 
     def sample(self, step: int, first: int = 0) -> NDArray:
         raise NotImplementedError("samples need explicit features")
+
+
+@dataclass
+class _Scores:
+    """Scores (m, n) and the weights that they were made from."""
+
+    weights: NDArray
+    scores: NDArray
+    exact: bool
+
+    def belong_to(self, weights: NDArray) -> bool:
+        return np.array_equal(self.weights, weights)

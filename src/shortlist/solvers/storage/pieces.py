@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from shortlist._memory import release_pages
 from shortlist.losses.base import Loss
 from shortlist.solvers.duals import Duals, SparseDuals, mapped_duals, store
-from shortlist.solvers.storage.base import Costs, State, Sums
+from shortlist.solvers.storage.base import Costs, NoSupportVisits, State, Sums
 from shortlist.solvers.storage.csr import CsrStorage
 from shortlist.solvers.storage.dense import DenseStorage
 from shortlist.solvers.storage.explicit import ExplicitWeights
@@ -46,14 +46,11 @@ class RowSource(Protocol):
     def read(self, begin: int, end: int) -> Any: ...
 
 
-class PiecedStorage(ExplicitWeights, LocalDuals):
+class PiecedStorage(ExplicitWeights, LocalDuals, NoSupportVisits):
     """Rows of ``source``, ``rows_per_piece`` of them at a time.
 
     ``duals`` says where duals are kept, ``most_dual_bytes`` how large lists of them may grow.
     """
-
-    # An epoch visits the support itself: one of all pieces would have to read them again.
-    support_price: float = np.inf
 
     def __init__(
         self,
@@ -128,11 +125,6 @@ class PiecedStorage(ExplicitWeights, LocalDuals):
                 polish_support(piece, loss, own, share, random)
             state.weights, state.rounding = own.weights, state.rounding + own.rounding
             self._release(state.duals)
-
-    def support_epoch(
-        self, loss: Loss, order: NDArray, by_class: NDArray, state: State, costs: Costs
-    ) -> tuple[float, int, int]:
-        raise NotImplementedError("an epoch makes the visits on the support")
 
     # --- sums over examples ----------------------------------------------------------------------
 

@@ -1,16 +1,38 @@
 """Rounds of cheap visits on the support, after a full epoch (see ``kernels.support``)."""
 
 import numpy as np
+from numpy.typing import NDArray
 
 from shortlist.losses.base import Loss
 from shortlist.solvers.duals import readable
-from shortlist.solvers.kernels.support import support_rows
-from shortlist.solvers.storage.base import Costs, State, Storage
+from shortlist.solvers.kernels.support import support_rows, visit_support
+from shortlist.solvers.storage.base import Costs, State, Storage, Support
 
 # Support epochs end when the gap on the support is this share of what the first one found,
 SUPPORT_GAP_LEFT = 0.05
 # or when they have cost so many full epochs.
 SUPPORT_EPOCHS = 3.0
+
+
+def support_epoch(support: Support, loss: Loss, order: NDArray) -> tuple[float, int, int]:
+    """Visit these examples on their support.
+
+    Returns an estimate of their gap, how many entries were visited and how many examples changed;
+    these are put first in ``order``.
+    """
+    gap, rounding, entries, moved = visit_support(
+        loss.spec,
+        support.view,
+        order,
+        support.by_class,
+        support.y,
+        support.cost,
+        support.kappa,
+        readable(support.duals),
+        loss.fewest_classes,
+    )
+    support.rounding += rounding
+    return gap, entries, moved
 
 
 def polish_support(
@@ -27,22 +49,24 @@ def polish_support(
     """
     m = state.weights.shape[1]
     rows = support_rows(readable(state.duals), costs.cost, np.empty(m, state.duals.dtype))
-    by_class = np.ascontiguousarray(state.weights.T)
+    if not rows.size:
+        return 0.0
+    support = storage.open_support(random.permutation(rows), state, costs)
+    order = random.permutation(support.order)
     whole = storage.n * m
     visited = spent = 0.0
     first = None
-    while spent < SUPPORT_EPOCHS and rows.size:
-        rows = random.permutation(rows)
-        gap, entries, moved = storage.support_epoch(loss, rows, by_class, state, costs)
+    while spent < SUPPORT_EPOCHS:
+        gap, entries, moved = support_epoch(support, loss, order)
         if not entries:
             break
         spent += storage.support_price * entries / whole
         visited += entries / whole
         first = gap if first is None else first
-        if gap <= max(SUPPORT_GAP_LEFT * first, enough):
+        if gap <= max(SUPPORT_GAP_LEFT * first, enough) or not moved:
             break
         # Skip examples whose dual did not change: most stay at a bound. The next full epoch
         # visits them again.
-        rows = rows[:moved]
-    state.weights = np.ascontiguousarray(by_class.T)
+        order = random.permutation(support.narrow(order[:moved]))
+    storage.close_support(support, state, costs)
     return visited

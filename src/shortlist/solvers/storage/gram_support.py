@@ -1,0 +1,50 @@
+"""Examples with nonzero duals, and the inner products among them, for cheap visits."""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shortlist.solvers.duals import as_array
+from shortlist.solvers.storage.base import State, Support
+
+# Of the examples opened, those still visited are copied to a smaller matrix below this share.
+SHARE_WORTH_A_COPY = 0.7
+
+
+def weights_of(duals: NDArray, cost: NDArray) -> NDArray:
+    return (duals * -cost[:, None]).astype(duals.dtype)
+
+
+@dataclass
+class GramSupport(Support):
+    """Examples with the inner products among them, numbered from zero.
+
+    ``numbers`` are those of the storage. Scores of an example that is not visited any more need not
+    follow: as examples settle, what a visit adds to becomes shorter.
+    """
+
+    numbers: NDArray = field(kw_only=True)
+    state: State = field(kw_only=True)
+
+    def narrow(self, order: NDArray) -> NDArray:
+        if order.size > SHARE_WORTH_A_COPY * self.numbers.size:
+            return order
+        self.put_back()
+        kept = np.sort(order)
+        self.view = self.view._replace(gram=read_only(self.view.gram[np.ix_(kept, kept)]))
+        self.by_class = np.ascontiguousarray(self.by_class[:, kept])
+        self.numbers, self.y, self.cost = self.numbers[kept], self.y[kept], self.cost[kept]
+        self.kappa, self.duals = self.kappa[kept], self.duals[kept]
+        return np.arange(kept.size)
+
+    def put_back(self) -> None:
+        as_array(self.state.duals)[self.numbers] = self.duals
+        self.state.weights[self.numbers] = weights_of(as_array(self.duals), self.cost)
+
+
+def read_only(matrix: NDArray) -> NDArray:
+    """Kernels compile once for read-only and ordinary input alike."""
+    view = matrix.view()
+    view.flags.writeable = False
+    return view
