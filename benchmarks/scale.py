@@ -1,8 +1,9 @@
 """Figures past memory and past one machine: ``python -m benchmarks.scale COMMAND``.
 
-    generate FOLDER                      1,281,167 x 768 float32 features of 1000 classes, 3.9 GB
+    generate FOLDER [ROWS]               1,281,167 x 768 float32 features of 1000 classes, 3.9 GB
     fit FOLDER LOSS C [LIMIT] [CS...]    train on them, mapped; with CS the path over C
     rounds                               rounds and bytes to the gap for 1, 2, 4 and 8 workers
+    speed                                two workers against one process with two threads
 
 ``docs/scale.md`` has what they print. A fit also measures the two products with the data that an
 epoch cannot avoid, in the same process on part of the rows.
@@ -13,6 +14,7 @@ import resource
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -22,17 +24,18 @@ NOISE = 1.5
 ROWS_AT_ONCE = 1 << 16
 
 
-def generate(folder: str) -> None:
+def generate(folder: str, rows: str = str(N)) -> None:
     """Clusters of length about one, in random order, normalised as embeddings often are."""
+    n = int(rows)
     random = np.random.default_rng(0)
     centres = random.standard_normal((M, D), np.float32) / np.float32(np.sqrt(D))
-    y = random.integers(0, M, N)
-    X = np.lib.format.open_memmap(Path(folder) / "X.npy", "w+", np.float32, (N, D))
-    for begin in range(0, N, ROWS_AT_ONCE):
+    y = random.integers(0, M, n)
+    X = np.lib.format.open_memmap(Path(folder) / "X.npy", "w+", np.float32, (n, D))
+    for begin in range(0, n, ROWS_AT_ONCE):
         labels = y[begin : begin + ROWS_AT_ONCE]
         noise = random.standard_normal((len(labels), D), np.float32) * np.float32(NOISE / D**0.5)
-        rows = centres[labels] + noise
-        X[begin : begin + ROWS_AT_ONCE] = rows / np.linalg.norm(rows, axis=1, keepdims=True)
+        x = centres[labels] + noise
+        X[begin : begin + ROWS_AT_ONCE] = x / np.linalg.norm(x, axis=1, keepdims=True)
     np.save(Path(folder) / "y.npy", y)
 
 
@@ -86,58 +89,75 @@ def _products(X: np.ndarray, rows: int = 1 << 16) -> float:
     began = time.perf_counter()
     scores = x @ W
     x.T @ scores
-    return (time.perf_counter() - began) * N / rows
+    return (time.perf_counter() - began) * len(X) / rows
 
 
 def rounds() -> None:
-    """A table in Markdown, from a local Ray."""
-    import ray
+    """Rounds and bytes to the gap; times are those of all workers on this machine's cores."""
+    _compare((20_000, 384, 50), (1, 2, 4, 8))
 
-    from shortlist import TopKClassifier
-    from shortlist.distributed.group import Group
+
+def speed() -> None:
+    """Two workers against one process with two threads, on a problem of some size."""
+    _compare((60_000, 768, 200), (2,))
+
+
+def _compare(shape: tuple[int, int, int], workers: tuple[int, ...]) -> None:
+    """A table in Markdown, from a local Ray; the first rows are one process's."""
+    from shortlist.distributed.cluster import Cluster, connected
     from shortlist.distributed.shards import shards_of_arrays
-    from shortlist.distributed.storage import RemoteRows
+    from shortlist.distributed.storage import rows_with_workers
 
+    X, y = clusters(*shape)
+    print("| loss | C | workers | epochs | rounds | MB sent | seconds | speed | way |")
+    print("| --- | --- | --- | --- | --- | --- | --- | --- | --- |")
+    with connected(Cluster(max(workers))):
+        alone = _fits("one process", X, y, {})
+        for n_workers in workers:
+            shards, order = shards_of_arrays(X, n_workers)
+            with rows_with_workers(shards, Cluster(n_workers), None) as rows:
+                _fits(str(n_workers), rows, y[order], alone)
+
+
+def clusters(n: int, d: int, m: int) -> tuple[np.ndarray, np.ndarray]:
+    """Examples of length one around a centre for each class, in random order."""
     random = np.random.default_rng(0)
-    n, d, m = 20_000, 128, 50
     y = random.integers(0, m, n)
-    X = random.standard_normal((m, d), np.float32)[y] + 2 * random.standard_normal(
-        (n, d), np.float32
-    )
-    X /= np.linalg.norm(X, axis=1, keepdims=True)
-    ray.init(num_cpus=8, include_dashboard=False, log_to_driver=False, logging_level="error")
-    print("| loss | C | workers | epochs | rounds | MB sent | seconds | way |")
-    print("| --- | --- | --- | --- | --- | --- | --- | --- |")
-    for n_workers in (0, 1, 2, 4, 8):
-        group = None
-        if n_workers:
-            shards, order = shards_of_arrays(X, n_workers, 0)
-            group = Group(shards, 1, 300.0)
-            rows, labels = RemoteRows(group, None), y[order]
-        else:
-            rows, labels = X, y
-        for loss in ("softmax", "smooth_hinge"):
-            for C in (0.1, 1.0, 10.0):
-                model = TopKClassifier(loss, C=C, random_state=0)
-                model.fit(rows, labels)  # kernels are loaded
-                if group:
-                    group.sums = group.bytes_sent = 0
-                began = time.perf_counter()
-                model.fit(rows, labels)
-                seconds = time.perf_counter() - began
-                result = model.result_
-                sums, sent = (group.sums, group.bytes_sent) if group else (0, 0)
-                name = n_workers or "one process"
-                print(
-                    f"| {loss} | {C:g} | {name} | {result.epochs:.1f} | {sums} | "
-                    f"{sent / 1e6:.1f} | {seconds:.2f} | {result.solver} |",
-                    flush=True,
-                )
-        if group:
-            group.close()
-    ray.shutdown()
+    X = random.standard_normal((m, d), np.float32)[y]
+    X += 2 * random.standard_normal((n, d), np.float32)
+    return X / np.linalg.norm(X, axis=1, keepdims=True), y
+
+
+Fits = dict[tuple[str, float], float]
+
+
+def _fits(name: str, X: Any, y: np.ndarray, alone: Fits) -> Fits:
+    """Print a row for each loss and C; returns the seconds they took."""
+    from shortlist import TopKClassifier
+
+    taken: Fits = {}
+    group = getattr(X, "group", None)
+    for loss in ("softmax", "smooth_hinge"):
+        for C in (0.1, 1.0, 10.0):
+            model = TopKClassifier(loss, C=C, random_state=0)
+            model.fit(X, y)  # kernels are loaded
+            if group:
+                group.sums = group.bytes_sent = 0
+            began = time.perf_counter()
+            model.fit(X, y)
+            seconds = taken[loss, C] = time.perf_counter() - began
+            result = model.result_
+            sums, sent = (group.sums, group.bytes_sent) if group else (0, 0)
+            print(
+                f"| {loss} | {C:g} | {name} | {result.epochs:.1f} | {sums} | {sent / 1e6:.1f} | "
+                f"{seconds:.2f} | {alone.get((loss, C), seconds) / seconds:.2f} | "
+                f"{result.solver} |",
+                flush=True,
+            )
+    return taken
 
 
 if __name__ == "__main__":
     command, *arguments = sys.argv[1:]
-    {"generate": generate, "fit": fit, "rounds": rounds}[command](*arguments)
+    commands = {"generate": generate, "fit": fit, "rounds": rounds, "speed": speed}
+    commands[command](*arguments)

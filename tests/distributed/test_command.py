@@ -9,7 +9,7 @@ import pytest
 
 import shortlist
 from shortlist import TopKClassifier
-from shortlist.distributed.cluster import connected
+from shortlist.distributed.cluster import Cluster, connected
 from tests.cli.conftest import Files, shell
 
 pytest.importorskip("ray")
@@ -49,6 +49,6 @@ def test_a_cluster_is_started_and_stopped(tmp_path, monkeypatch):
 def test_no_cluster_at_the_address():
     with (
         pytest.raises(ConnectionError, match=r"no Ray cluster at '127\.0\.0\.1:1': .*refused"),
-        connected("127.0.0.1:1", 2),
+        connected(Cluster(2, "127.0.0.1:1")),
     ):
         pass

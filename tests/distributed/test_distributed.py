@@ -2,15 +2,20 @@
 
 import os
 import signal
+import subprocess
+import sys
 import threading
 
 import numpy as np
 import pytest
 from scipy.sparse import csr_matrix
+from sklearn.exceptions import ConvergenceWarning
 
 ray = pytest.importorskip("ray")
 
 from shortlist import TopKClassifier, TopKClassifierCV, distributed  # noqa: E402
+from shortlist.datasets import write_libsvm  # noqa: E402
+from shortlist.distributed.cluster import Cluster, connected  # noqa: E402
 from shortlist.distributed.group import Group  # noqa: E402
 from shortlist.distributed.shards import ArrayShard, shards_of_files  # noqa: E402
 from shortlist.distributed.storage import RemoteRows  # noqa: E402
@@ -23,10 +28,8 @@ TOL = 1e-4
 
 @pytest.fixture(scope="module", autouse=True)
 def cluster():
-    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-    ray.init(num_cpus=16, include_dashboard=False, log_to_driver=False, logging_level="error")
-    yield
-    ray.shutdown()
+    with connected(Cluster(16)):
+        yield
 
 
 def group_of(*parts, matrix=np.asarray) -> Group:
@@ -34,7 +37,7 @@ def group_of(*parts, matrix=np.asarray) -> Group:
         ArrayShard(f"shard {number}", (ray.put(matrix(X[rows])),))
         for number, rows in enumerate(parts)
     ]
-    return Group(shards, cpus=1, timeout=60.0)
+    return Group(shards, Cluster(len(shards), timeout=600.0))
 
 
 def dealt(n_workers: int) -> list[np.ndarray]:
@@ -50,9 +53,9 @@ def groups():
         group.close()
 
 
-def train(group: Group, parts, loss="softmax", **options):
+def train(group: Group, parts, loss="softmax", checkpoint=None, **options):
     order = np.concatenate(parts)
-    model = TopKClassifier(loss, tol=TOL, random_state=0)
+    model = TopKClassifier(loss, tol=TOL, random_state=0, checkpoint=checkpoint, checkpoint_every=0)
     model.fit(RemoteRows(group, None), Y[order], WEIGHTS[order], **options)
     return model
 
@@ -101,15 +104,54 @@ def test_a_path_over_C(groups):
         assert model.result_.primal == pytest.approx(other.result_.primal, rel=1e-3)
 
 
+def test_a_path_is_shared_out(tmp_path):
+    """Two workers, each with neighbouring values of C; the data fits on both."""
+    Cs = [1.0, 0.1, 3.0, 0.3, 1.0]
+    told = []
+    model = TopKClassifier(random_state=0, checkpoint=tmp_path / "path")
+    models = distributed.fit_path(
+        model, X, Y, Cs=Cs, sample_weight=WEIGHTS, n_workers=2, callback=told.append
+    )
+    assert [each.C for each in models] == Cs
+    assert [each.C for each in told] == sorted(set(Cs))
+    assert models[0].coef_ is not models[4].coef_
+    assert len(list((tmp_path / "path").iterdir())) == 4
+    # Each worker's first model is a cold start: the one of a fit of its own.
+    alone = TopKClassifier(random_state=0, C=1.0).fit(X, Y, WEIGHTS)
+    assert models[0].result_.primal == alone.result_.primal
+    for each in models:
+        exact = TopKClassifier(random_state=0, C=each.C, tol=1e-6).fit(X, Y, WEIGHTS)
+        assert each.result_.relative_gap <= 1e-3
+        assert each.result_.primal == pytest.approx(exact.result_.primal, rel=1e-3)
+
+
+def test_warnings_and_stops_of_a_shared_path():
+    with pytest.warns(ConvergenceWarning, match="not converged after 1.4") as told:
+        models = distributed.fit_path(
+            TopKClassifier("hinge", max_epochs=1, tol=1e-6),
+            *(X, Y),
+            Cs=[0.3, 3.0],
+            n_workers=2,
+            callback=lambda model: model.C == 3.0,
+        )
+    assert [model.C for model in models] == [0.3, 3.0]
+    assert len(told) == 2
+    with pytest.raises(ValueError, match="split by rows"):
+        distributed.fit_path(TopKClassifier(), ["a"], Cs=[1.0], n_workers=2, split="fits")
+
+
 @pytest.mark.slow
-def test_a_search_is_shared_out():
+@pytest.mark.parametrize("split", ["auto", "rows"])
+def test_a_search_is_shared_out(split):
     options = {"Cs": [0.03, 0.3, 3.0], "ks": (1, 2), "cv": 2, "random_state": 0}
     there = TopKClassifierCV(**options, max_extensions=0)
     here = TopKClassifierCV(**options, max_extensions=0)
-    assert distributed.fit(there, X, Y, n_workers=6) is there
+    assert distributed.fit(there, X, Y, n_workers=6, split=split) is there
     here.fit(X, Y)
     assert there.C_ == here.C_
     np.testing.assert_allclose(there.mean_scores_, here.mean_scores_, atol=0.02)
+    for k, model in there.estimators_.items():
+        assert model.result_.primal == pytest.approx(here.estimators_[k].result_.primal, rel=2e-3)
 
 
 @pytest.mark.slow
@@ -144,6 +186,63 @@ def test_a_killed_worker_is_replaced():
     check(model, loss)
 
 
+class Cut(Exception):
+    """Ends a fit from its callback."""
+
+
+def cut_at_third(progress):
+    if progress.epoch >= 3:
+        raise Cut
+
+
+def test_a_fit_that_was_cut_goes_on(groups, tmp_path):
+    """Softmax's duals stay with the workers: a descent goes on from the weights."""
+    saved = tmp_path / "checkpoint"
+    with pytest.raises(Cut):
+        train(groups[2], dealt(2), checkpoint=saved, callback=cut_at_third)
+    groups[2].ask("set_zero_duals", lambda _: (4, False))
+    model = train(groups[2], dealt(2), checkpoint=saved)
+    check(model)
+    assert model.result_.history[0].epoch < 3 < model.result_.epochs
+    with pytest.raises(ValueError, match="n_workers is 4 here and 2 there"):
+        train(groups[4], dealt(4), checkpoint=saved)
+
+
+# A driver that is killed after some epochs, when it has written a checkpoint.
+DRIVER = """
+import os, signal, sys
+import numpy as np
+from shortlist import TopKClassifier, distributed
+
+def kill(progress):
+    if progress.epoch >= 3:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+data, checkpoint, address = sys.argv[1:]
+found = np.load(data)
+model = TopKClassifier("hinge", tol=1e-4, checkpoint=checkpoint, checkpoint_every=0)
+distributed.fit(
+    model, found["X"], found["y"], sample_weight=found["weights"], n_workers=2,
+    address=address, callback=kill,
+)
+"""
+
+
+def test_a_killed_driver_is_resumed(tmp_path):
+    """Hinges' duals are in the checkpoint: SDCA goes on from them."""
+    data, saved = tmp_path / "data.npz", tmp_path / "checkpoint"
+    np.savez(data, X=X, y=Y, weights=WEIGHTS)
+    address = ray.get_runtime_context().gcs_address
+    ended = subprocess.run([sys.executable, "-c", DRIVER, data, saved, address], timeout=600)
+    assert ended.returncode == -signal.SIGKILL
+    model = TopKClassifier("hinge", tol=TOL, checkpoint=saved)
+    distributed.fit(model, X, Y, sample_weight=WEIGHTS, n_workers=2)
+    check(model, "hinge")
+    first, second = model.result_.history[:2]
+    assert first.epoch < 3
+    assert second.gap < first.gap
+
+
 def test_a_silent_worker_is_named(groups):
     group = groups[2]
     process = RemoteRows(group, None).group.loaded[1].process
@@ -172,6 +271,14 @@ def test_files_and_tables_as_input(tmp_path):
     plain = TopKClassifier(tol=1e-6, random_state=0).fit(X, Y)
     model = distributed.fit(TopKClassifier(random_state=0), paths, n_workers=2)
     assert model.result_.primal == pytest.approx(plain.result_.primal, rel=1e-3)
+    lacking = X[70:].copy()
+    lacking[:, 0] = lacking[:, -1] = 0.0
+    write_libsvm(tmp_path / "a.svm", X[:70], Y[:70], zero_based=True)
+    write_libsvm(tmp_path / "b.svm", lacking, Y[70:], zero_based=True)
+    texts = [tmp_path / "a.svm", tmp_path / "b.svm"]
+    narrow = distributed.fit(TopKClassifier(random_state=0), texts, n_workers=2)
+    whole = TopKClassifier(tol=1e-6, random_state=0).fit(np.vstack([X[:70], lacking]), Y)
+    assert narrow.result_.primal == pytest.approx(whole.result_.primal, rel=1e-3)
     columns = {**{f"x{j}": X[:, j] for j in range(5)}, "y": Y}
     table = ray.data.from_pandas(pytest.importorskip("pandas").DataFrame(columns))
     found = distributed.fit(TopKClassifier(random_state=0), table.repartition(2), n_workers=2)

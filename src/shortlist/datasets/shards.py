@@ -75,13 +75,16 @@ def _libsvm_shards(
         ]
     width = max(shard["all"].n_features for shard in shards)
     for shard in shards:
-        shard["all"] = replace(shard["all"], X=_widened(shard["all"].X, width))
+        shard["all"] = replace(shard["all"], X=widened(shard["all"].X, width))
     return shards
 
 
-def _widened(X: Any, n_features: int) -> Any:
+def widened(X: Any, n_features: int) -> Any:
+    """Return the matrix with columns of zeros added."""
     if isinstance(X, CsrOnDisk):
         return X.widened(n_features)
+    if not sparse.issparse(X):
+        return np.pad(X, ((0, 0), (0, n_features - X.shape[1])))
     return sparse.csr_matrix((X.data, X.indices, X.indptr), shape=(X.shape[0], n_features))
 
 

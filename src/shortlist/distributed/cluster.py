@@ -9,15 +9,29 @@ import socket
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from dataclasses import dataclass
+from numbers import Integral
+from pathlib import Path
+from typing import Any, Literal, get_args
 
+# What searches and paths over C share out: see ``distributed.search``.
+Split = Literal["auto", "fits", "rows"]
+
+# Examples that a worker visits between two messages. Fewer: changes of W are known sooner, and
+# training takes fewer epochs (softmax at C = 1, 4 workers: 28 with one round an epoch, 12 with 4, 7
+# with 16). More: the message, which costs as much as some hundred visits, weighs less.
+ROWS_PER_ROUND = 1024
 # Characters in the name of the folder for temporary files. Ray keeps sockets below it, whose names
 # the system limits to some hundred characters.
 LONGEST_FOLDER = 30
+FOLDER_PREFIX = "ray-of-"
 # Seconds for a cluster's first answer.
 CONNECT_SECONDS = 10.0
 # What workers print is not for the terminal of who trains.
 QUIET = {"log_to_driver": False, "logging_level": "error"}
+
+# Ray starts a process for each CPU before anybody asks: only workers are wanted here.
+NO_SPARE_PROCESSES = {"enable_worker_prestart": False, "prestart_worker_first_driver": False}
 
 
 def require_ray() -> Any:
@@ -31,14 +45,36 @@ def require_ray() -> Any:
     return ray
 
 
+@dataclass(frozen=True)
+class Cluster:
+    """Where to train, and how: see :func:`shortlist.distributed.fit`."""
+
+    n_workers: int
+    address: str | None = None
+    cpus_per_worker: float = 1
+    timeout: float = 300.0
+    label: str | int = "auto"
+    split: Split = "auto"
+    rows_per_round: int = ROWS_PER_ROUND
+
+    def __post_init__(self) -> None:
+        for name in ("n_workers", "rows_per_round"):
+            value = getattr(self, name)
+            if not isinstance(value, Integral) or isinstance(value, bool) or value < 1:
+                raise ValueError(f"{name} must be an integer, 1 or larger; got {value!r}")
+        if self.split not in get_args(Split):
+            raise ValueError(f"split must be 'auto', 'fits' or 'rows'; got {self.split!r}")
+
+
 @contextmanager
-def connected(address: str | None, cpus: float) -> Iterator[None]:
-    """Ray at ``address`` within the context, with so many CPUs for workers.
+def connected(cluster: Cluster) -> Iterator[None]:
+    """Ray at the cluster's address within the context, with CPUs enough for the workers.
 
     Without an address: the cluster this process is connected to already, otherwise one on this
     machine that ends with the context and leaves nothing behind.
     """
     ray = require_ray()
+    address, cpus = cluster.address, cluster.n_workers * cluster.cpus_per_worker
     if ray.is_initialized():
         _check_cpus(ray, cpus, "the cluster")
         yield
@@ -59,14 +95,37 @@ def connected(address: str | None, cpus: float) -> Iterator[None]:
 
 
 def _temporary_folder() -> str:
+    """A new folder, named by this process; those of processes that were killed are removed."""
     short = len(tempfile.gettempdir()) <= LONGEST_FOLDER
-    return tempfile.mkdtemp(prefix="ray-", dir=None if short else "/tmp")
+    parent = Path(tempfile.gettempdir() if short else "/tmp")
+    for old in parent.glob(f"{FOLDER_PREFIX}*"):
+        process = old.name.removeprefix(FOLDER_PREFIX).partition("-")[0]
+        if process.isdigit() and not _is_running(int(process)):
+            shutil.rmtree(old, ignore_errors=True)
+    return tempfile.mkdtemp(prefix=f"{FOLDER_PREFIX}{os.getpid()}-", dir=parent)
+
+
+def _is_running(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        pass
+    return True
 
 
 def _start(ray: Any, cpus: float, folder: str) -> None:
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     many = max(math.ceil(cpus), os.cpu_count() or 1)
-    ray.init(address="local", num_cpus=many, _temp_dir=folder, include_dashboard=False, **QUIET)
+    ray.init(
+        address="local",
+        num_cpus=many,
+        _temp_dir=folder,
+        include_dashboard=False,
+        _system_config=NO_SPARE_PROCESSES,
+        **QUIET,
+    )
 
 
 def _connect(ray: Any, address: str) -> None:

@@ -11,6 +11,7 @@ import ray
 from numpy.typing import NDArray
 from ray.exceptions import GetTimeoutError, ObjectLostError, RayActorError, RayTaskError
 
+from shortlist.distributed.cluster import Cluster
 from shortlist.distributed.shards import Shard
 from shortlist.distributed.worker import Loaded, Worker
 
@@ -25,22 +26,23 @@ class SumLostError(Exception):
 
 
 class Group:
-    """One worker for each shard. ``timeout`` is in seconds.
+    """One worker for each shard.
 
     ``prepared`` holds the calls that make a new worker what the others are, by their method's name:
     a worker that dies is replaced by one that gets them all again. ``sums`` counts the sums that
     were asked for, ``bytes_sent`` what W and they took, to the workers and back.
     """
 
-    def __init__(self, shards: list[Shard], cpus: float, timeout: float) -> None:
+    def __init__(self, shards: list[Shard], cluster: Cluster) -> None:
         self.shards = shards
-        self.timeout = timeout
+        self.timeout = cluster.timeout
+        self.rows_per_round = cluster.rows_per_round
         self.prepared: dict[str, Arguments] = {}
         self.replaced: set[int] = set()
         self.deaths = [0] * len(shards)
         self.sums = self.bytes_sent = 0
         self.loaded: list[Loaded] = []
-        self._actor = ray.remote(num_cpus=cpus, max_restarts=0)(Worker)
+        self._actor = ray.remote(num_cpus=cluster.cpus_per_worker, max_restarts=0)(Worker)
         self._workers = [self._actor.remote() for _ in shards]
 
     def __len__(self) -> int:
@@ -50,9 +52,17 @@ class Group:
         for worker in self._workers:
             ray.kill(worker)
 
-    def load(self, memory_limit: int | None) -> list[Loaded]:
+    def put(self, array: NDArray) -> Any:
+        """An array that all workers are to see, as an argument for calls: sent once to each."""
+        return ray.put(array)
+
+    def load(self, memory_limit: int | None, zero_based: bool = False) -> list[Loaded]:
         """Let every worker read its shard."""
-        self.loaded = self.prepare("load", lambda number: (self.shards[number], memory_limit))
+
+        def reading(number: int) -> tuple:
+            return self.shards[number], memory_limit, zero_based
+
+        self.loaded = self.prepare("load", reading)
         return self.loaded
 
     def prepare(self, method: str, arguments: Arguments) -> list[Any]:
@@ -130,7 +140,7 @@ class Group:
                     stacklevel=2,
                 )
             except RayTaskError as error:
-                raise _cause(error) from None
+                raise cause_of(error) from None
 
     def _replace(self, number: int) -> None:
         """Start a worker in the place of one that died, and make it what the others are."""
@@ -158,7 +168,7 @@ class Group:
         return f"worker {number}{place} ({self.shards[number].name})"
 
 
-def _cause(error: RayTaskError) -> BaseException:
+def cause_of(error: RayTaskError) -> BaseException:
     """What a worker raised, without the worker's traceback, which nobody asked for."""
     cause = error.cause
     return cause if isinstance(cause, BaseException) else error

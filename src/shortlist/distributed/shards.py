@@ -19,7 +19,7 @@ class Shard(Protocol):
 
     @property
     def name(self) -> str: ...
-    def load(self, on_disk: bool) -> LabeledData: ...
+    def load(self, on_disk: bool, **reading: Any) -> LabeledData: ...
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class ArrayShard:
     name: str
     rows: Any
 
-    def load(self, on_disk: bool) -> LabeledData:
+    def load(self, on_disk: bool, **reading: Any) -> LabeledData:
         import ray
 
         # Within a structure a reference is passed on as it is.
@@ -44,11 +44,11 @@ class FileShard:
     files: tuple[str, ...]
     options: dict[str, Any] = field(default_factory=dict)
 
-    def load(self, on_disk: bool) -> LabeledData:
+    def load(self, on_disk: bool, **reading: Any) -> LabeledData:
         from shortlist.datasets import read_dataset
 
         files = self.files[0] if len(self.files) == 1 else self.files
-        found = read_dataset(files, on_disk=on_disk, **self.options)
+        found = read_dataset(files, on_disk=on_disk, **{**self.options, **reading})
         if found.y is None:
             raise DataError("has no labels", path=self.name)
         return found
@@ -62,7 +62,7 @@ class TableShard:
     blocks: Any
     label: str | int
 
-    def load(self, on_disk: bool) -> LabeledData:
+    def load(self, on_disk: bool, **reading: Any) -> LabeledData:
         import pyarrow
         import ray
 
@@ -89,12 +89,15 @@ def _with_lists(table: Any) -> Any:
     return table
 
 
-def shards_of_arrays(X: Any, n_workers: int, seed: int) -> tuple[list[Shard], NDArray]:
-    """Rows dealt out at random, so that every shard is like the whole; also returns their order."""
+def shards_of_arrays(X: Any, n_workers: int) -> tuple[list[Shard], NDArray]:
+    """Rows dealt out at random, so that every shard is like the whole; also returns their order.
+
+    The same rows are dealt out alike every time, so that a checkpoint fits them.
+    """
     import ray
 
     n = X.shape[0]
-    order = np.random.default_rng(seed).permutation(n)
+    order = np.random.default_rng(0).permutation(n)
     shards: list[Shard] = []
     parts = np.array_split(order, min(n_workers, n))
     for number, rows in enumerate(parts):

@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
-import ray
 from numpy.typing import NDArray
 
+from shortlist.distributed.cluster import Cluster
+from shortlist.distributed.duals import RemoteDuals, entries_of, joined
 from shortlist.distributed.group import Group, SumLostError
+from shortlist.distributed.shards import Shard
 from shortlist.errors import DataError
+from shortlist.estimators.elsewhere import check_memory_limit
 from shortlist.losses.base import Loss
+from shortlist.solvers.duals import Duals
 from shortlist.solvers.storage.base import (
     Costs,
     NoSupportVisits,
@@ -26,10 +31,6 @@ from shortlist.solvers.threads import Crew
 
 # The next round's sigma exceeds by so much what the last one would have needed.
 CAUTION = 1.1
-# Examples that a worker visits between two messages. Fewer: changes of W are known sooner, and
-# training takes fewer epochs (softmax at C = 1, 4 workers: 28 with one round an epoch, 12 with 4, 7
-# with 16). More: the message, which costs as much as some hundred visits, weighs less.
-ROWS_PER_ROUND = 1024
 
 
 class RemoteRows:
@@ -38,9 +39,16 @@ class RemoteRows:
     def __init__(self, group: Group, memory_limit: int | None) -> None:
         self.group = group
         loaded = group.load(memory_limit)
-        _check_shards(group)
+        if {True, False} <= {shard.zero_based for shard in loaded}:
+            # A file that merely lacks the first feature looks as if it counted from 1.
+            loaded = group.load(memory_limit, zero_based=True)
+        n_features = max(shard.shape[1] for shard in loaded)
+        if all(shard.zero_based is not None for shard in loaded):
+            group.prepare("widen", lambda _: (n_features,))
+        else:
+            _check_shards(group)
         self.bounds = np.cumsum([0, *(shard.shape[0] for shard in loaded)])
-        self.shape: tuple[int, int] = (int(self.bounds[-1]), loaded[0].shape[1])
+        self.shape: tuple[int, int] = (int(self.bounds[-1]), n_features)
         self.dtype = np.result_type(*(shard.dtype for shard in loaded), np.float32)
         entries = sum(shard.width * shard.shape[0] for shard in loaded)
         self.width = entries / self.shape[0]
@@ -52,11 +60,13 @@ class RemoteRows:
         opened = group.prepare("open", lambda _: (bias, dtype, n_classes, loss, normalize))
         return RemoteStorage(self, opened)
 
-    def labels(self) -> NDArray | None:
-        """The labels that the shards brought along."""
+    def hashes(self) -> list[str]:
+        """A hash of each shard's rows."""
+        return self.group.ask("hash", lambda _: ())
+
+    def labels(self) -> NDArray:
+        """The labels that the shards brought along, as those of files and tables do."""
         found = [shard.labels for shard in self.group.loaded if shard.labels is not None]
-        if not found:
-            return None
         _check_labels(self.group, found)
         return np.concatenate(found)
 
@@ -64,6 +74,19 @@ class RemoteRows:
         """The weights that the shards brought along, if all did."""
         found = [shard.weight for shard in self.group.loaded if shard.weight is not None]
         return np.concatenate(found) if len(found) == len(self.group) else None
+
+
+@contextmanager
+def rows_with_workers(
+    shards: list[Shard], cluster: Cluster, memory_limit: Any
+) -> Iterator[RemoteRows]:
+    """The rows of the shards, held by workers for the time of the context."""
+    limit = check_memory_limit(memory_limit)
+    group = Group(shards, cluster)
+    try:
+        yield RemoteRows(group, limit)
+    finally:
+        group.close()
 
 
 def _check_shards(group: Group) -> None:
@@ -86,19 +109,6 @@ def _check_labels(group: Group, labels: list[NDArray]) -> None:
             raise DataError(
                 f"its labels ({shown}) are on no other shard{hint}", path=group.shards[number].name
             )
-
-
-class RemoteDuals:
-    """The duals that the workers keep. ``outdated`` tells that some of them were lost."""
-
-    nbytes = math.inf  # never copied
-
-    def __init__(self, group: Group, shape: tuple[int, int], dtype: np.dtype) -> None:
-        self.group, self.shape, self.dtype = group, shape, dtype
-
-    @property
-    def outdated(self) -> bool:
-        return bool(self.group.replaced)
 
 
 class RemoteStorage(ExplicitWeights, NoSupportVisits):
@@ -132,7 +142,7 @@ class RemoteStorage(ExplicitWeights, NoSupportVisits):
         """
         self._send(costs)
         largest = int(np.diff(self.bounds).max())
-        n_rounds = max(1, round(largest / ROWS_PER_ROUND))
+        n_rounds = max(1, round(largest / self.group.rows_per_round))
         for number in range(n_rounds):
             if self.group.replaced:
                 self._mend(loss, state, costs)
@@ -143,7 +153,7 @@ class RemoteStorage(ExplicitWeights, NoSupportVisits):
                 self._mend(loss, state, costs)
 
     def _round(self, loss: Loss, state: State, part: tuple[int, int, int], every: int) -> float:
-        weights, sigma = ray.put(state.weights), self.sigma
+        weights, sigma = self.group.put(state.weights), self.sigma
         visited, change = self.group.ask_sum("epoch", lambda _: (loss, weights, sigma, part, every))
         state.weights = state.weights + change
         squares = sum(report.change for report in visited)
@@ -160,7 +170,7 @@ class RemoteStorage(ExplicitWeights, NoSupportVisits):
         group = self.group
         if loss.smooth:
             # The gradients at W are close to what was lost.
-            weights = ray.put(state.weights)
+            weights = group.put(state.weights)
             for number in sorted(group.replaced):
                 group.ask_one(number, "fill_duals", loss, weights)
         state.weights = np.ascontiguousarray(self.rebuild(state.duals, costs.cost), self.dtype)
@@ -172,7 +182,7 @@ class RemoteStorage(ExplicitWeights, NoSupportVisits):
         self, loss: Loss, weights: NDArray, duals: Any, costs: Costs, crew: Crew, double: bool
     ) -> Sums:
         self._send(costs)
-        there = ray.put(weights)
+        there = self.group.put(weights)
         found = self.group.ask("certify", lambda _: (loss, there, double))
         if self.group.replaced:
             raise OutdatedWeightsError
@@ -190,7 +200,7 @@ class RemoteStorage(ExplicitWeights, NoSupportVisits):
         self, loss: Loss, weights: NDArray, costs: Costs, crew: Crew, double: bool
     ) -> tuple[float, NDArray]:
         self._send(costs)
-        there = ray.put(weights)
+        there = self.group.put(weights)
         losses, gradient = self._sum_again("loss_gradient", lambda _: (loss, there, double))
         return sum(losses), np.array(gradient)
 
@@ -213,12 +223,12 @@ class RemoteStorage(ExplicitWeights, NoSupportVisits):
         self, loss: Loss, weights: NDArray, costs: Costs, duals: Any, crew: Crew
     ) -> None:
         self._send(costs)
-        there = ray.put(weights)
+        there = self.group.put(weights)
         self.group.ask("fill_duals", lambda _: (loss, there))
 
     def spread_duals(self, by_class: NDArray, costs: Costs, duals: Any) -> None:
         self._send(costs)
-        there = ray.put(by_class.astype(self.dtype))
+        there = self.group.put(by_class.astype(self.dtype))
         self.group.ask("spread_duals", lambda _: (there,))
 
     def scale_duals(self, duals: Any, factor: float) -> None:
@@ -227,6 +237,23 @@ class RemoteStorage(ExplicitWeights, NoSupportVisits):
     def sum_conjugates(self, loss: Loss, duals: Any, costs: Costs, factor: float) -> float:
         self._send(costs)
         return sum(self.group.ask("sum_conjugates", lambda _: (loss, factor)))
+
+    def saved_duals(self, loss: Loss, duals: Any) -> Duals:
+        """Those of hinges, which are few. Others are left with the workers: W is kept instead."""
+        if not self.keeps_duals or (loss.smooth and not loss.sparse_duals):
+            return np.zeros((0, duals.shape[1]), self.dtype)
+        found = self.group.ask("dual_entries", lambda _: ())
+        return joined(found, duals.shape[1], self.dtype)
+
+    def restore_duals(self, loss: Loss, costs: Costs, duals: Any, saved: Duals) -> Any:
+        self._send(costs)
+        begin, m = self.bounds, duals.shape[1]
+
+        def own(number: int) -> tuple:
+            return loss, m, entries_of(saved[begin[number] : begin[number + 1]])
+
+        self.group.ask("restore_duals", own)
+        return duals
 
     # --- messages --------------------------------------------------------------------------------
 

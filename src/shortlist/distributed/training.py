@@ -1,27 +1,22 @@
-"""``fit`` and ``fit_path`` over a cluster: ordinary fits of rows that the workers hold."""
+"""``fit`` and ``fit_path`` over a cluster: ordinary fits, on workers or of rows that they hold."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from numbers import Integral
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy import sparse
 
-from shortlist.distributed.cluster import connected, require_ray
+from shortlist.distributed.cluster import ROWS_PER_ROUND, Cluster, Split, connected
 from shortlist.estimators import TopKClassifier, TopKClassifierCV
+from shortlist.estimators.cv_folds import Part
+from shortlist.estimators.paths import check_path
 
 Model = TypeVar("Model")
-
-
-class _Examples(NamedTuple):
-    X: Any
-    y: Any
-    weight: Any
 
 
 def fit(
@@ -35,18 +30,21 @@ def fit(
     cpus_per_worker: float = 1,
     timeout: float = 300.0,
     label: str | int = "auto",
+    split: Split = "auto",
+    rows_per_round: int = ROWS_PER_ROUND,
     **fit_options: Any,
 ) -> Model:
     """Fit a :class:`~shortlist.TopKClassifier` on a Ray cluster; returns the estimator itself.
 
     Every worker holds a shard of the data and the duals of its examples. The optimum and the
-    certificate are those of one machine. A :class:`~shortlist.TopKClassifierCV` takes arrays that
-    fit on every machine: folds, losses and values of C are shared out.
+    certificate are those of one machine. A :class:`~shortlist.TopKClassifierCV` takes arrays; its
+    folds, losses and values of C are shared out where each has room on every machine.
 
     Parameters
     ----------
     estimator : TopKClassifier or TopKClassifierCV
-        Its ``memory_limit`` is for each worker.
+        Its ``memory_limit`` is for each worker. Its ``checkpoint`` is written by this process: a
+        fit of as many workers goes on from it.
     data : array, sparse matrix, list of files, folder or ray.data.Dataset
         Arrays go with ``y`` and are dealt out at random. Files are read by the workers, under the
         same names; formats and labels are those of :func:`shortlist.datasets.read_dataset`.
@@ -65,13 +63,19 @@ def fit(
         Seconds after which a worker that does not answer is named in a warning.
     label : str or int, default="auto"
         The labels' column of files and datasets.
+    split : {"auto", "fits", "rows"}, default="auto"
+        What a search shares out: whole fits, or the rows of one fit after the other. By itself it
+        takes whole fits where the memory of every machine has room for its share of them.
+    rows_per_round : int, default=1024
+        Examples that a worker visits between two messages, each of the size of W. A slow network
+        asks for more; training then takes more epochs.
     **fit_options
         What the estimator's ``fit`` takes besides: ``callback``, ``X_val``, ``y_val``.
     """
-    options = _Options(n_workers, address, cpus_per_worker, timeout, label)
+    cluster = Cluster(n_workers, address, cpus_per_worker, timeout, label, split, rows_per_round)
     if isinstance(estimator, TopKClassifierCV):
-        return _search(estimator, data, y, sample_weight, options, fit_options)
-    with _scattered(estimator, data, y, sample_weight, options) as examples:
+        return _search(estimator, data, y, sample_weight, cluster, fit_options)
+    with _scattered(estimator, data, y, sample_weight, cluster) as examples:
         estimator.fit(examples.X, examples.y, examples.weight, **fit_options)  # type: ignore[attr-defined]
     return estimator
 
@@ -82,79 +86,63 @@ def fit_path(
     y: ArrayLike | None = None,
     *,
     Cs: Iterable[float],
-    sample_weight: ArrayLike | None = None,
     n_workers: int,
-    address: str | None = None,
-    cpus_per_worker: float = 1,
-    timeout: float = 300.0,
-    label: str | int = "auto",
-    **path_options: Any,
+    sample_weight: ArrayLike | None = None,
+    callback: Callable[[Model], object] | None = None,
+    **options: Any,
 ) -> list[Model]:
-    """``TopKClassifier.fit_path`` on a Ray cluster; parameters are those of :func:`fit`."""
-    options = _Options(n_workers, address, cpus_per_worker, timeout, label)
-    with _scattered(estimator, data, y, sample_weight, options) as examples:
+    """``TopKClassifier.fit_path`` on a Ray cluster; further options are those of :func:`fit`.
+
+    Of arrays every worker fits a piece of the path, neighbouring values of C, where there is room
+    for that on every machine, or ``split`` asks for it. Otherwise, and of files and datasets, one
+    value follows the other, each over shards of the rows.
+    """
+    cluster, wanted = Cluster(n_workers, **options), check_path(Cs)
+    if _is_matrix(data) and y is not None and cluster.split != "rows":
+        with connected(cluster):
+            from shortlist.distributed.search import ClusterFits
+
+            part = _part(_checked(estimator, data, y), y, sample_weight)
+            return ClusterFits(cluster).fit_path(estimator, part, wanted, callback)
+    if cluster.split == "fits":
+        raise ValueError("files and datasets are split by rows: leave out split='fits'")
+    with _scattered(estimator, data, y, sample_weight, cluster) as examples:
         return estimator.fit_path(  # type: ignore[attr-defined]
-            examples.X, examples.y, Cs, examples.weight, **path_options
+            examples.X, examples.y, wanted, examples.weight, callback=callback
         )
 
 
 def _search(
-    search: Any, X: Any, y: Any, sample_weight: Any, options: _Options, fit_options: dict[str, Any]
+    search: Any, X: Any, y: Any, sample_weight: Any, cluster: Cluster, fit_options: dict[str, Any]
 ) -> Any:
-    _check_workers(options.n_workers)
-    require_ray()
-    from shortlist.distributed.search import paths_on_cluster
-
     if y is None:
         raise ValueError("a search needs arrays and their labels: fit(search, X, y, n_workers=...)")
-    with (
-        connected(options.address, options.n_workers * options.cpus),
-        paths_on_cluster(options.n_workers, options.cpus),
-    ):
-        return search.fit(X, y, sample_weight, **fit_options)
+    with connected(cluster):
+        from shortlist.distributed.search import ClusterFits
 
-
-class _Options(NamedTuple):
-    n_workers: int
-    address: str | None
-    cpus: float
-    timeout: float
-    label: str | int
+        with ClusterFits(cluster).of_searches():
+            return search.fit(X, y, sample_weight, **fit_options)
 
 
 @contextmanager
 def _scattered(
-    estimator: Any, data: Any, y: Any, sample_weight: Any, options: _Options
-) -> Iterator[_Examples]:
+    estimator: Any, data: Any, y: Any, sample_weight: Any, cluster: Cluster
+) -> Iterator[Part]:
     """The examples, held by workers for the time of the context."""
-    _check_workers(options.n_workers)
-    if not isinstance(estimator, TopKClassifier):
-        raise TypeError(f"a cluster trains a TopKClassifier; got {type(estimator).__name__}")
-    if estimator.checkpoint is not None:
-        raise ValueError("checkpoints are for training on one machine: leave out checkpoint")
-    require_ray()
-    from shortlist.distributed.group import Group
-    from shortlist.distributed.storage import RemoteRows
-    from shortlist.estimators.elsewhere import check_memory_limit
+    _check_model(estimator)
+    with connected(cluster):
+        from shortlist.distributed.storage import rows_with_workers
 
-    limit = check_memory_limit(estimator.memory_limit)
-    with connected(options.address, options.n_workers * options.cpus):
-        shards, order = _shards(estimator, data, y, options)
-        group = Group(shards, options.cpus, options.timeout)
-        try:
-            X = RemoteRows(group, limit)
+        shards, order = _shards(estimator, data, y, cluster)
+        with rows_with_workers(shards, cluster, estimator.memory_limit) as X:
             if order is None:
-                if sample_weight is None:
-                    sample_weight = X.weights()
-                yield _Examples(X, X.labels(), sample_weight)
+                weight = X.weights() if sample_weight is None else sample_weight
+                yield Part(X, X.labels(), weight, None)
             else:
-                weight = None if sample_weight is None else np.asarray(sample_weight)[order]
-                yield _Examples(X, _rows(y, order), weight)
-        finally:
-            group.close()
+                yield _part(X, y, sample_weight, order)
 
 
-def _shards(estimator: Any, data: Any, y: Any, options: _Options) -> tuple[list[Any], Any]:
+def _shards(estimator: Any, data: Any, y: Any, cluster: Cluster) -> tuple[list[Any], Any]:
     """Shards of the data and, for arrays, the order that their rows are in there."""
     from shortlist.distributed import shards
 
@@ -162,31 +150,41 @@ def _shards(estimator: Any, data: Any, y: Any, options: _Options) -> tuple[list[
         from shortlist.datasets.shards import files_in
 
         data = files_in(os.fspath(data)) if os.path.isdir(data) else [data]
-    is_array = sparse.issparse(data) or hasattr(data, "__array__")
-    if not is_array and hasattr(data, "to_arrow_refs"):
+    if hasattr(data, "to_arrow_refs"):
         _refuse_labels(y)
-        return shards.shards_of_dataset(data, options.n_workers, options.label), None
-    if not is_array and all(isinstance(path, str | os.PathLike) for path in data):
+        return shards.shards_of_dataset(data, cluster.n_workers, cluster.label), None
+    if not _is_matrix(data):
         _refuse_labels(y)
         if not len(data):
             raise ValueError("the list of files is empty")
-        reading = {} if options.label == "auto" else {"label": options.label}
-        return shards.shards_of_files(data, options.n_workers, reading), None
+        reading = {} if cluster.label == "auto" else {"label": cluster.label}
+        return shards.shards_of_files(data, cluster.n_workers, reading), None
     if y is None:
         raise ValueError("arrays need their labels: fit(estimator, X, y, n_workers=...)")
+    return shards.shards_of_arrays(_checked(estimator, data, y), cluster.n_workers)
+
+
+def _check_model(estimator: Any) -> None:
+    if not isinstance(estimator, TopKClassifier):
+        raise TypeError(f"a cluster trains a TopKClassifier; got {type(estimator).__name__}")
+
+
+def _checked(estimator: Any, X: Any, y: Any) -> Any:
+    """X after the checks of one machine, which leave their marks on a copy."""
     from sklearn.base import clone
 
-    from shortlist.estimators.training import check_input, seed_of
+    from shortlist.estimators.training import check_input
 
-    # The checks of one machine, which leave their marks on a copy.
-    X, _ = check_input(clone(estimator), data, y=y, ensure_min_samples=2, multi_output=True)
-    seed = seed_of(estimator.random_state)
-    return shards.shards_of_arrays(X, options.n_workers, seed)
+    _check_model(estimator)
+    return check_input(clone(estimator), X, y=y, ensure_min_samples=2, multi_output=True)[0]
 
 
-def _check_workers(n_workers: Any) -> None:
-    if not isinstance(n_workers, Integral) or isinstance(n_workers, bool) or n_workers < 1:
-        raise ValueError(f"n_workers must be an integer, 1 or larger; got {n_workers!r}")
+def _is_matrix(data: Any) -> bool:
+    """Whether these are features, in one array or several: not names of files, nor a dataset."""
+    if sparse.issparse(data) or hasattr(data, "__array__"):
+        return True
+    named = isinstance(data, str | os.PathLike) or hasattr(data, "to_arrow_refs")
+    return not named and not all(isinstance(path, str | os.PathLike) for path in data)
 
 
 def _refuse_labels(y: Any) -> None:
@@ -194,5 +192,6 @@ def _refuse_labels(y: Any) -> None:
         raise ValueError("files and datasets bring their own labels: leave out y")
 
 
-def _rows(y: Any, order: Any) -> Any:
-    return y.tocsr()[order] if sparse.issparse(y) else np.asarray(y)[order]
+def _part(X: Any, y: Any, weight: Any, order: Any = slice(None)) -> Part:
+    y = y.tocsr() if sparse.issparse(y) else np.asarray(y)
+    return Part(X, y[order], None if weight is None else np.asarray(weight)[order], None)

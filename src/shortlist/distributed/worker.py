@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 if TYPE_CHECKING:
+    from shortlist.distributed.duals import Entries
     from shortlist.distributed.shards import Shard
     from shortlist.losses.base import Loss
     from shortlist.solvers.storage import Costs, State, Storage
@@ -34,6 +35,7 @@ class Loaded:
     labels: NDArray | None
     weight: NDArray | None
     width: float
+    zero_based: bool | None
     node: str
     process: int
 
@@ -53,12 +55,13 @@ class Worker:
     state: State
     costs: Costs
 
-    def load(self, shard: Shard, memory_limit: int | None) -> Loaded:
-        """Read the shard."""
+    def load(self, shard: Shard, memory_limit: int | None, zero_based: bool = False) -> Loaded:
+        """Read the shard; LibSVM text counts features from 0 if told so, or if it shows."""
         from ray.util import get_node_ip_address
         from scipy import sparse
 
-        found = shard.load(on_disk=memory_limit is not None)
+        on_disk = memory_limit is not None
+        found = shard.load(on_disk, zero_based=True) if zero_based else shard.load(on_disk)
         self.x, self.limit = found.X, memory_limit
         n, d = self.x.shape
         entries = getattr(self.x, "mean_nonzeros", None)
@@ -70,9 +73,21 @@ class Worker:
             found.y,
             found.weight,
             float(entries) + 1.0,
+            found.zero_based,
             get_node_ip_address(),
             os.getpid(),
         )
+
+    def widen(self, n_features: int) -> None:
+        """LibSVM text that lacks the last features is as wide as the others'."""
+        from shortlist.datasets.shards import widened
+
+        self.x = widened(self.x, n_features)
+
+    def hash(self) -> str:
+        from shortlist.estimators.checkpoints import hash_of_rows
+
+        return hash_of_rows(self.x)
 
     def open(
         self, bias: float, dtype: np.dtype, m: int, loss: Loss, normalize: str | None
@@ -139,6 +154,18 @@ class Worker:
     def fill_duals(self, loss: Loss, weights: NDArray) -> None:
         with self._crew(weights.shape[1]) as crew:
             self.storage.fill_duals(loss, weights, self.costs, self.state.duals, crew)
+
+    def dual_entries(self) -> Entries:
+        """The duals that are not zero."""
+        from shortlist.distributed.duals import entries_of
+
+        return entries_of(self.state.duals)
+
+    def restore_duals(self, loss: Loss, m: int, entries: Entries) -> None:
+        from shortlist.distributed.duals import joined
+
+        state, saved = self.state, joined([entries], m, self.storage.dtype)
+        state.duals = self.storage.restore_duals(loss, self.costs, state.duals, saved)
 
     def rebuild(self) -> tuple[None, NDArray]:
         return None, self.storage.rebuild(self.state.duals, self.costs.cost)

@@ -39,7 +39,7 @@ from shortlist._state_files import (
 from shortlist.datasets.on_disk import RowsOnDisk
 from shortlist.errors import CheckpointError
 from shortlist.estimators.convergence import level_outside
-from shortlist.estimators.elsewhere import HeldElsewhere, stays_elsewhere
+from shortlist.estimators.elsewhere import HeldByWorkers, HeldElsewhere, stays_elsewhere
 from shortlist.estimators.training import check_input
 from shortlist.solvers.duals import Duals, SparseDuals
 from shortlist.solvers.problem import Problem
@@ -64,9 +64,15 @@ def identity_of(model: Any, problem: Problem, X: Any, **more: Any) -> Identity:
     if callable(parameters.get("kernel")):
         parameters["kernel"] = getattr(model.kernel, "__qualname__", type(model.kernel).__name__)
     classes = np.frombuffer(repr(model.classes_.tolist()).encode(), np.uint8)
+    if isinstance(X, HeldByWorkers):
+        hashes = X.hashes()
+        more["n_workers"] = len(hashes)  # the order of the examples depends on it
+        examples = _hash([np.frombuffer("".join(hashes).encode(), np.uint8)])
+    else:
+        examples = hash_of_rows(_rows_of(model, X))
     return {
         "parameters": {**parameters, **more},
-        "examples": _hash(_contents(model, X)),
+        "examples": examples,
         "labels": _hash([problem.costs.y, classes]),
         "weights of examples": _hash([problem.costs.cost]),
         "margins": _hash_of(problem.loss.margins),
@@ -74,8 +80,13 @@ def identity_of(model: Any, problem: Problem, X: Any, **more: Any) -> Identity:
     }
 
 
-def _contents(model: Any, X: Any) -> Iterator[NDArray]:
-    """Arrays that hold all that X does, the same for rows in memory and on disk."""
+def hash_of_rows(rows: Any) -> str:
+    """A hash of a matrix, the same for rows in memory and on disk."""
+    return _hash(_contents(rows))
+
+
+def _rows_of(model: Any, X: Any) -> Any:
+    """X as training sees it."""
     rows = stays_elsewhere(X, getattr(model, "memory_limit", None))
     if isinstance(rows, HeldElsewhere):
         raise ValueError("checkpoint is for examples that this process reads itself")
@@ -83,6 +94,11 @@ def _contents(model: Any, X: Any) -> Iterator[NDArray]:
         accept_sparse = "csr" if get_tags(model).input_tags.sparse else False
         X = X[:] if isinstance(X, RowsOnDisk) else X
         rows = check_input(model, X, reset=False, accept_sparse=accept_sparse)
+    return rows
+
+
+def _contents(rows: Any) -> Iterator[NDArray]:
+    """Arrays that hold all that the rows do."""
     for begin in range(0, rows.shape[0], _ROWS_HASHED_AT_ONCE):
         piece = rows[begin : begin + _ROWS_HASHED_AT_ONCE]
         if sparse.issparse(piece):

@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from shortlist.estimators.cv_folds import Part
 from shortlist.estimators.cv_grid import Grid
 from shortlist.estimators.cv_options import families_of
-from shortlist.estimators.cv_paths import in_folder
+from shortlist.estimators.cv_paths import fit_family, in_folder
 from shortlist.estimators.cv_request import request_of
 from shortlist.estimators.cv_results import (
     FAMILY,
@@ -442,7 +442,7 @@ def _trained(
     for number in sorted({family for family, _ in chosen.values()}):
         Cs = sorted({C for family, C in chosen.values() if family == number})
         family = in_folder(families[number], f"family {number}, refit")
-        for model in family.fit_path(data.X, data.y, Cs, data.weight):
+        for model in fit_family(family, data, Cs):
             if model.result_.status == "interrupted":
                 raise KeyboardInterrupt
             models[number, model.C] = model

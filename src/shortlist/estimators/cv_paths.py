@@ -4,10 +4,11 @@ import os
 import sys
 import threading
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
+from typing import Any, Protocol
 
 import numpy as np
 from joblib import Parallel, delayed, effective_n_jobs
@@ -102,10 +103,14 @@ class Path:
         sys.stderr.write(f"{name}, C={C:g}: {', '.join(values)} ({outcome.seconds:.1f} s)\n")
 
 
-# Advances paths over values of C in place of this process's threads: a cluster does.
-PATHS_RUNNER: ContextVar[Callable[[list[tuple[Path, list[float]]]], None] | None] = ContextVar(
-    "PATHS_RUNNER", default=None
-)
+class PathsRunner(Protocol):
+    """Makes the fits of searches in place of this process's threads: a cluster does."""
+
+    def advance(self, tasks: list[tuple[Path, list[float]]]) -> None: ...
+    def fit_path(self, model: Any, data: Part, Cs: list[float]) -> list[Any]: ...
+
+
+PATHS_RUNNER: ContextVar[PathsRunner | None] = ContextVar("PATHS_RUNNER", default=None)
 
 
 def run_paths(
@@ -116,7 +121,7 @@ def run_paths(
     if not tasks:
         return
     if (runner := PATHS_RUNNER.get()) is not None:
-        runner([(path, Cs_of[path.family]) for path in tasks])
+        runner.advance([(path, Cs_of[path.family]) for path in tasks])
         return
     need = max(path.fold.bytes_needed(n_classes) for path in tasks)
     jobs = min(effective_n_jobs(n_jobs), len(tasks), _how_many_fit(need))
@@ -124,6 +129,13 @@ def run_paths(
         Parallel(n_jobs=jobs, require="sharedmem")(
             delayed(path.advance)(Cs_of[path.family]) for path in tasks
         )
+
+
+def fit_family(family: TopKClassifier, data: Part, Cs: list[float]) -> list[TopKClassifier]:
+    """One model for each C."""
+    if (runner := PATHS_RUNNER.get()) is not None:
+        return runner.fit_path(family, data, Cs)
+    return family.fit_path(data.X, data.y, Cs, data.weight)
 
 
 def finished_part(paths: list[Path], Cs_of: dict[int, list[float]]) -> list[Path]:

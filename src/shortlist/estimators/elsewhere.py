@@ -38,6 +38,15 @@ class HeldElsewhere(Protocol):
     ) -> Storage: ...
 
 
+@runtime_checkable
+class HeldByWorkers(HeldElsewhere, Protocol):
+    """Rows of which every worker holds a part."""
+
+    def hashes(self) -> list[str]:
+        """A hash of each worker's rows, by which a checkpoint knows them again."""
+        ...
+
+
 class _NormalizedRows(RowsOnDisk):
     """Rows that are scaled as they are read."""
 

@@ -123,6 +123,11 @@ def follow_path(
     except KeyboardInterrupt:  # between two fits; within one, training ends by itself
         if not models:
             raise
+    return in_order_given(models, Cs)
+
+
+def in_order_given(models: dict[float, Any], Cs: list[float]) -> list[Any]:
+    """The models there are, in the order that their values of C were asked for."""
     returned: set[float] = set()
     answer = []
     for C in Cs:

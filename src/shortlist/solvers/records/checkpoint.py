@@ -7,13 +7,12 @@ weights. A snapshot of another problem could only be a bad start.
 from dataclasses import dataclass
 from typing import Protocol
 
-import numpy as np
 from numpy.typing import NDArray
 
-from shortlist.solvers.duals import Duals, as_array, store
+from shortlist.solvers.duals import Duals
 from shortlist.solvers.problem import Problem
 from shortlist.solvers.records.result import Evaluation
-from shortlist.solvers.storage.base import State, chunks
+from shortlist.solvers.storage.base import State
 
 # The stages of a run. SDCA while it is the faster; a descent; for hinges, descents on smoothed
 # versions; SDCA again for the last digits; the descent on a loss that is not convex.
@@ -41,7 +40,10 @@ class Stage:
 
 @dataclass(frozen=True)
 class Snapshot:
-    """A run between two steps. ``weights`` are those that a descent goes on from."""
+    """A run between two steps. ``weights`` are those that a descent goes on from.
+
+    Where the duals are too many to be kept, there are none, and SDCA's weights instead.
+    """
 
     stage: Stage
     solver: str
@@ -63,21 +65,17 @@ class Keeper(Protocol):
 def restored_state(problem: Problem, snapshot: Snapshot) -> State:
     """The state to go on from: the snapshot's duals and the weights that belong to them.
 
-    Duals outside the domain of the conjugate would certify what is not true. They become zero,
-    which is inside for every loss here. A storage that keeps no duals gets none.
+    A snapshot without duals has weights, whose gradients are duals. A storage that keeps no duals
+    gets none.
     """
-    storage, loss, y = problem.storage, problem.loss.dual_loss, problem.costs.y
-    state, saved = problem.zero_state(), snapshot.duals
-    if not storage.keeps_duals or len(saved) != storage.n:
+    storage, state, saved = problem.storage, problem.zero_state(), snapshot.duals
+    if not storage.keeps_duals:
         return state
-    if type(saved) is type(state.duals) is np.ndarray:
-        state.duals = saved  # two of them need not fit into memory
-    for part in chunks(storage.n, problem.n_classes * 8):
-        values = as_array(saved[part])
-        outside = ~np.isfinite(loss.row_conjugates(values, y[part]))
-        if outside.any() or state.duals is not saved:
-            values = np.where(outside[:, None], 0, values).astype(saved.dtype)
-            store(state.duals, part, y[part], values)
-    state.starts[:] = snapshot.starts
-    problem.rebuild(state)
+    if len(saved) == storage.n:
+        loss = problem.loss.dual_loss
+        state.duals = storage.restore_duals(loss, problem.costs, state.duals, saved)
+        state.starts[:] = snapshot.starts
+        problem.rebuild(state)
+    elif snapshot.weights is not None and problem.loss.convex and problem.loss.smooth:
+        problem.fill_duals(snapshot.weights, state)
     return state

@@ -146,13 +146,17 @@ class Run:
         self.history = list(snapshot.history)
 
     def snapshot(self) -> Snapshot:
-        by_duals = self.stage.name in (ASCENT, FINISH)
+        problem, state = self.problem, self.state
+        duals = problem.storage.saved_duals(problem.loss.dual_loss, state.duals)
+        weights = self.weights
+        if self.stage.name in (ASCENT, FINISH):
+            weights = None if len(duals) else state.weights
         return Snapshot(
             self.stage,
             self.solver,
-            self.state.duals,
-            self.state.starts,
-            None if by_duals else self.weights,
+            duals,
+            state.starts,
+            weights,
             self.epochs,
             self.seconds,
             tuple(self.history),

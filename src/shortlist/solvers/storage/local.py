@@ -4,7 +4,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shortlist.losses.base import Loss
-from shortlist.solvers.duals import Duals, readable, store, zero_duals
+from shortlist.solvers.duals import Duals, as_array, readable, store, zero_duals
 from shortlist.solvers.kernels.gradient import sum_conjugates
 from shortlist.solvers.storage.base import Costs, chunks
 
@@ -35,3 +35,22 @@ class LocalDuals:
         """sum_i C_i L*(factor v_i)."""
         scratch = np.empty(duals.shape[1], duals.dtype)
         return sum_conjugates(loss.spec, readable(duals), costs.y, costs.cost, factor, scratch)
+
+    def saved_duals(self, loss: Loss, duals: Duals) -> Duals:
+        return duals
+
+    def restore_duals(self, loss: Loss, costs: Costs, duals: Duals, saved: Duals) -> Duals:
+        """Saved duals in place of zero ones.
+
+        Duals outside the domain of the conjugate would certify what is not true. They become zero,
+        which is inside for every loss here.
+        """
+        if type(saved) is type(duals) is np.ndarray:
+            duals = saved  # two of them need not fit into memory
+        for part in chunks(self.n, saved.shape[1] * 8):
+            values = as_array(saved[part])
+            outside = ~np.isfinite(loss.row_conjugates(values, costs.y[part]))
+            if outside.any() or duals is not saved:
+                values = np.where(outside[:, None], 0, values).astype(saved.dtype)
+                store(duals, part, costs.y[part], values)
+        return duals
