@@ -47,8 +47,25 @@ class AlphaHinge(NamedTuple):
 
 
 @njit
-def _subgradient(k, joint, f, y, v, work):
-    """Value and subgradient of the nonsmooth hinges; ``joint`` takes the maximum after the mean."""
+def _zero_after_mean(loss):
+    return True
+
+
+@njit
+def _zero_before_mean(loss):
+    return False
+
+
+@overloaded
+def _is_joint(loss):
+    """Whether the maximum with zero is taken after the mean: alpha, as against beta."""
+    return _zero_after_mean if loss.instance_class is AlphaHinge else _zero_before_mean
+
+
+@njit
+def _subgradient(loss, f, y, v, work):
+    """Value and subgradient of the nonsmooth hinges."""
+    k = loss.k
     z = work[0]
     top = shifted_differences(f, y, 1.0, z)
     values = work[1]
@@ -58,7 +75,7 @@ def _subgradient(k, joint, f, y, v, work):
     share = v.dtype.type(1.0 / k)
     value = 0.0
     s = 0.0
-    if joint:
+    if _is_joint(loss):
         for i in range(k):
             value += (1.0 + top + np.float64(values[i])) / k
         if value > 0.0:
@@ -86,52 +103,261 @@ def smooth_hinge_value(z, top, x, s, gamma, y):
     return max(gamma * value, 0.0)
 
 
+# Entries are looked at in strides: one comparison for all of a stride's.
+_STRIDE = 16
+# How far below the last threshold to look for entries that may become positive.
+_SLACK = 0.02
+
+
+@njit(maxima=True)
+def _largest_of(f, skipped):
+    """max of f_j over j but one."""
+    top = f.dtype.type(-np.inf)
+    for j in range(skipped):
+        top = max(top, f[j])
+    for j in range(skipped + 1, f.shape[0]):
+        top = max(top, f[j])
+    return np.float64(top)
+
+
 @njit
-def _project(loss, f, y, eta, start, v, work):
-    """Shared by gradient and dual step: v from the projection; returns what values need."""
-    z = work[0]
+def _stride_exceeds(f, begin, cut):
+    hits = np.int32(0)
+    for j in range(begin, begin + _STRIDE):
+        hits |= np.int32(f[j] > cut)
+    return hits != 0
+
+
+@njit
+def _list_above(f, y, cut, places):
+    """List the j != y with f_j > cut; returns how many."""
+    count = 0
+    m = f.shape[0]
+    whole = m - m % _STRIDE
+    for begin in range(0, whole, _STRIDE):
+        if _stride_exceeds(f, begin, cut):
+            for j in range(begin, begin + _STRIDE):
+                if f[j] > cut and j != y:
+                    places[count] = j
+                    count += 1
+    for j in range(whole, m):
+        if f[j] > cut and j != y:
+            places[count] = j
+            count += 1
+    return count
+
+
+@njit
+def _solve(loss, f, y, eta, start, work):
+    """The projection of gradients and dual steps, on the few classes that can matter.
+
+    x_j is positive only where b_j = (1 + f_j - f_y) / (eta + gamma) exceeds the threshold theta.
+    These classes are listed in the first row of ``work`` (see :func:`_places`), their x_j in the
+    second. Returns how many are listed. ``start`` holds the last theta and whether there is one.
+    """
     scale = eta + loss.gamma
-    top = shifted_differences(f, y, scale, z) + 1.0 / scale
-    ref, t = solve_threshold(z, top, 1.0 / loss.k, 1.0, eta / scale, False, start[0])
-    start[0] = ref + t
-    if top > 0.0:
-        s = clip_into(z, ref, t, 1.0 / loss.k, 1.0, v)
-    else:
-        v[:] = 0
-        s = 0.0
+    own = np.float64(f[y])
+    least = _least_threshold(loss, f, y, scale)
+    if least == np.inf:
+        return 0
+    places = _places(work)
+    # Where there is a last theta, the classes above it are nearly all that matter.
+    guess = start[0] - _SLACK if start[1] != 0.0 else -np.inf
+    while True:
+        count = _list_above(f, y, _cut_in_scores(f, own, scale, max(guess, least)), places)
+        # Alpha's cap is a share of the sum over the k largest.
+        if count >= (loss.k if _is_joint(loss) else 1):
+            z = work[1, :count]
+            top = f.dtype.type(-np.inf)
+            for t in range(count):
+                top = max(top, f[places[t]])
+            inverse = f.dtype.type(1.0 / scale)
+            lowest = np.finfo(f.dtype).min
+            for t in range(count):
+                z[t] = max((f[places[t]] - top) * inverse, lowest)
+            theta = _solve_few(loss, z, (1.0 + (np.float64(top) - own)) / scale, eta / scale)
+            if theta >= guess or guess <= least:
+                break
+            guess = theta - _SLACK
+        else:
+            # Too few are above the guess, or rounding has hidden one above the least threshold.
+            least = least if guess > least else -np.inf
+            guess = -np.inf
+    start[0] = theta
+    start[1] = 1.0
+    return count
+
+
+@njit
+def _places(work):
+    """The first row of scratch as a list of whole numbers."""
+    return work[0].view(np.int32)
+
+
+@njit
+def _write(work, count, y, v):
+    """Fill v from the listed classes; returns s = -v_y, at most 1."""
+    places, x = _places(work), work[1]
+    s = 0.0
+    for t in range(count):
+        s += np.float64(x[t])
+    if s > 1.0:
+        factor = v.dtype.type(1.0 / s)
+        for t in range(count):
+            x[t] *= factor
+        s = 1.0
+    v[:] = 0
+    for t in range(count):
+        v[places[t]] = x[t]
     close_at_label(v, y, s)
-    return top, s
+    return s
 
 
 @njit
-def _project_alpha(loss, f, y, eta, start, v, work):
-    z = work[0]
-    scale = eta + loss.gamma
-    top = shifted_differences(f, y, scale, z) + 1.0 / scale
-    ref, t, c = walk_cap(z, top, loss.k, 1.0, eta / scale, work[1])
+def _cut_in_scores(f, own, scale, theta):
+    """Scores above it have b_j > theta; in the precision of f, and not above the exact one."""
+    exact = theta * scale + own - 1.0
+    cut = f.dtype.type(exact)
+    return cut if np.float64(cut) <= exact else np.nextafter(cut, f.dtype.type(-np.inf))
+
+
+@njit
+def _least_threshold_beta(loss, f, y, scale):
+    """A lower bound on theta; infinite if all x_j are zero.
+
+    theta is not negative. At k = 1 the largest x_j is at most 1, so that theta >= max b - 1.
+    """
+    top = (1.0 + (_largest_of(f, y) - np.float64(f[y]))) / scale
+    if not top > 0.0:
+        return np.inf
+    return max(top - 1.0 - 1e-6 * abs(top), 0.0) if loss.k == 1 else 0.0
+
+
+@njit
+def _least_threshold_alpha(loss, f, y, scale):
+    """A lower bound on theta; infinite if all x_j are zero.
+
+    No x_j exceeds s/k, and the k largest b_j lie above theta: theta is at least the k-th largest
+    less 1/k. All x_j are zero if the mean of the k largest is not positive.
+    """
+    values = np.empty(loss.k, f.dtype)
+    kept = f[y]
+    f[y] = -np.inf
+    largest(f, loss.k, values, np.empty(loss.k, np.int32))
+    f[y] = kept
+    mean = 0.0
+    for i in range(loss.k):
+        mean += (1.0 + (np.float64(values[i]) - np.float64(kept))) / loss.k
+    if not mean > 0.0:
+        return np.inf
+    kth = (1.0 + (np.float64(values[loss.k - 1]) - np.float64(kept))) / scale
+    return kth - 1.0 / loss.k - 1e-6 * abs(kth)
+
+
+@overloaded
+def _least_threshold(loss, f, y, scale):
+    return _least_threshold_beta if loss.instance_class is BetaHinge else _least_threshold_alpha
+
+
+@njit
+def _solve_few_simplex(z, top, rho):
+    """Minimise |x - b|^2 + rho s^2 over x >= 0, s <= 1, b = z + top; replaces z by x.
+
+    x_j = b_j - theta on the entries above theta. Newton's method from the left: the entries that
+    are above the last theta give the next, until none falls away. Returns theta.
+    """
+    t = -np.inf  # theta - top
+    inside = z.shape[0] + 1
+    while True:
+        total, above = 0.0, 0
+        for j in range(z.shape[0]):
+            if z[j] > t:
+                total += np.float64(z[j])
+                above += 1
+        if above == inside or above == 0:
+            break
+        inside = above
+        # The sum is theta / rho or one, whichever is smaller.
+        t = max((rho * total - top) / (rho * inside + 1.0), (total - 1.0) / inside)
+    for j in range(z.shape[0]):
+        z[j] = max(np.float64(z[j]) - t, 0.0)
+    return top + t
+
+
+@njit
+def _solve_few_beta(loss, z, top, rho):
+    if loss.k == 1:
+        return _solve_few_simplex(z, top, rho)
+    ref, t = solve_threshold(z, top, 1.0 / loss.k, 1.0, rho, False, -1.0)
+    clip_into(z, ref, t, 1.0 / loss.k, 1.0, z)
+    return top + ref + t
+
+
+@njit
+def _solve_few_alpha(loss, z, top, rho):
+    ref, t, c = walk_cap(z, top, loss.k, 1.0, rho, np.empty_like(z))
     if c > 0.0:
-        s = fill_capped(z, ref, t, c, loss.k, 1.0, v)
+        fill_capped(z, ref, t, c, loss.k, 1.0, z)
     else:
-        v[:] = 0
-        s = 0.0
-    close_at_label(v, y, s)
-    return top, s
+        z[:] = 0
+    return top + ref + t
+
+
+@overloaded
+def _solve_few(loss, z, top, rho):
+    """Replace z by x for b = z + top, the maximum of z being 0; returns theta."""
+    return _solve_few_beta if loss.instance_class is BetaHinge else _solve_few_alpha
 
 
 @njit
-def _value_gradient_beta(loss, f, y, v, work):
+def _value_gradient(loss, f, y, v, work):
     if loss.gamma < FLAT:
-        return _subgradient(loss.k, False, f, y, v, work)
-    top, s = _project(loss, f, y, 0.0, np.zeros(2), v, work)
-    return smooth_hinge_value(work[0], top, v, s, loss.gamma, y)
+        return _subgradient(loss, f, y, v, work)
+    count = _solve(loss, f, y, 0.0, np.zeros(2), work)
+    places, x = _places(work), work[1]
+    s = _write(work, count, y, v)
+    if s == 0.0:
+        return 0.0
+    # <1 + u, x> - gamma/2 |x|^2, relative to one of the listed classes: scores may be huge.
+    base = np.float64(f[places[0]])
+    value = s * (1.0 + (base - np.float64(f[y])))
+    for t in range(count):
+        share = np.float64(x[t])
+        value += share * ((np.float64(f[places[t]]) - base) - 0.5 * loss.gamma * share)
+    return max(value, 0.0)
 
 
 @njit
-def _value_gradient_alpha(loss, f, y, v, work):
-    if loss.gamma < FLAT:
-        return _subgradient(loss.k, True, f, y, v, work)
-    top, s = _project_alpha(loss, f, y, 0.0, np.zeros(2), v, work)
-    return smooth_hinge_value(work[0], top, v, s, loss.gamma, y)
+def _curvature_beta(loss, f, y, step, hessian, work):
+    """(D - e e' / |F|) / gamma on the entries F strictly inside their bounds, e = 1 on F.
+
+    The second term is there if the bound on the sum holds with equality. Otherwise the label's
+    row and column make all rows add up to zero.
+    """
+    x = work[2]
+    start = np.zeros(2)
+    count = _solve(loss, f, y, 0.0, start, work[:2])
+    _write(work[:2], count, y, x)
+    bound = start[0] > 0.0  # theta
+    cap = x.dtype.type(1.0 / loss.k)
+    inside = 0
+    for j in range(f.shape[0]):
+        if j != y and 0 < x[j] < cap:
+            inside += 1
+    hessian[:] = 0
+    inverse = 1.0 / loss.gamma
+    shared = inverse / inside if bound and inside > 0 else 0.0
+    for a in range(f.shape[0]):
+        if a == y or not 0 < x[a] < cap:
+            continue
+        for b in range(f.shape[0]):
+            if b != y and 0 < x[b] < cap:
+                hessian[a, b] = -shared
+        hessian[a, a] += inverse
+        if not bound:
+            hessian[a, y] = -inverse
+            hessian[y, a] = -inverse
+            hessian[y, y] += inverse
 
 
 @njit(sums=True)
@@ -158,136 +384,32 @@ def _step_of_two(loss, q, y, eta, v):
 
 
 @njit
-def _dual_step_beta(loss, q, y, eta, start, v, work):
+def _dual_step(loss, q, y, eta, start, v, work):
     if eta + loss.gamma < FLAT:
-        _subgradient(loss.k, False, q, y, v, work)
-    elif q.shape[0] == 2:
+        _subgradient(loss, q, y, v, work)
+    elif q.shape[0] == 2 and loss.k == 1:
         _step_of_two(loss, q, y, eta, v)
     else:
-        _project(loss, q, y, eta, start, v, work)
-
-
-@njit
-def _dual_step_alpha(loss, q, y, eta, start, v, work):
-    if eta + loss.gamma < FLAT:
-        _subgradient(loss.k, True, q, y, v, work)
-    else:
-        _project_alpha(loss, q, y, eta, start, v, work)
-
-
-# Entries are looked at in strides: one comparison for all of a stride's.
-_STRIDE = 32
-# How far below the last threshold to look for entries that may become positive, where the shares
-# add up to one.
-_SLACK = 0.02
-
-
-@njit
-def _stride_matters(q, v, begin, cut):
-    """Whether one of a stride's entries of q exceeds the cut, or one of v is not zero."""
-    zero = v.dtype.type(0)
-    hits = np.int32(0)
-    for j in range(begin, begin + _STRIDE):
-        hits |= np.int32(q[j] > cut) | np.int32(v[j] != zero)
-    return hits != 0
-
-
-@njit
-def _list_candidates(q, v, y, cut, places):
-    """List the j != y where q exceeds the cut or v is not zero; returns how many."""
-    count = 0
-    m = q.shape[0]
-    whole = m - m % _STRIDE
-    for begin in range(0, whole, _STRIDE):
-        if _stride_matters(q, v, begin, cut):
-            for j in range(begin, begin + _STRIDE):
-                if (q[j] > cut or v[j] != 0) and j != y:
-                    places[count] = j
-                    count += 1
-    for j in range(whole, m):
-        if (q[j] > cut or v[j] != 0) and j != y:
-            places[count] = j
-            count += 1
-    return count
+        _write(work, _solve(loss, q, y, eta, start, work), y, v)
 
 
 @njit
 def _ascend(loss, s, y, cost, kappa, start, stands_for, v, delta, work):
-    """The exact visit, solved on the few classes that can matter.
-
-    x_j is positive only where b_j = (1 + q_j - q_y) / (eta + gamma) exceeds the threshold theta.
-    The step is solved on the classes with b_j above a guess, the last theta less some slack. If
-    its theta lies above the guess, the classes left out have x_j = 0 and the step is the true
-    one; otherwise the guess is lowered. ``start`` holds the last theta and whether there is one.
-    """
+    """The exact visit; only listed classes and those with duals so far take part."""
     eta = cost * kappa
-    scale = eta + loss.gamma
-    m = s.shape[0]
-    if scale < FLAT or m <= 2 * _STRIDE:
+    if eta + loss.gamma < FLAT or s.shape[0] == 2:
         return ascend_exactly(loss, s, y, cost, kappa, start, stands_for, v, delta, work)
     share = 0.0
     if stands_for > 0:
         share = gap_share(loss, s, y, cost, v, delta, work) * stands_for
-    e = s.dtype.type(eta)
-    for j in range(m):
+    e, c = s.dtype.type(eta), s.dtype.type(cost)
+    for j in range(s.shape[0]):
         s[j] += e * v[j]
-        delta[j] = 0
-    places = np.empty(m, np.int32)
-    guess = start[0] - _SLACK if start[1] != 0.0 else -np.inf
-    while True:
-        cut = s.dtype.type(guess * scale + np.float64(s[y]) - 1.0)
-        count = _list_candidates(s, v, y, cut, places)
-        if count < loss.k:
-            guess = -np.inf
-            continue
-        q, x = work[0, : count + 1], work[1, : count + 1]
-        for t in range(count):
-            q[t] = s[places[t]]
-        q[count] = s[y]
-        theta, total = _solve_few(loss, q, scale, eta, x)
-        if theta >= guess or count == m - 1:
-            break
-        guess = min(theta, guess) - _SLACK
-    start[0] = theta
-    start[1] = 1.0
-    c = v.dtype.type(cost)
-    for t in range(count):
-        j = places[t]
-        delta[j] = c * (v[j] - x[t])
-        v[j] = x[t]
-    last = np.float64(v[y])
-    close_at_label(v, y, total)
-    delta[y] = v.dtype.type(cost * (last - np.float64(v[y])))
+        delta[j] = v[j]
+    _write(work, _solve(loss, s, y, eta, start, work), y, v)
+    for j in range(s.shape[0]):
+        delta[j] = c * (delta[j] - v[j])
     return share
-
-
-@njit
-def _solve_few_beta(loss, q, scale, eta, x):
-    """Shares x of the wrong labels in q, whose last entry is the label's; theta and their sum."""
-    z = np.empty_like(q)
-    top = shifted_differences(q, q.shape[0] - 1, scale, z) + 1.0 / scale
-    ref, t = solve_threshold(z, top, 1.0 / loss.k, 1.0, eta / scale, False, -1.0)
-    if not top > 0.0:
-        x[:] = 0
-        return top, 0.0
-    return top + ref + t, clip_into(z, ref, t, 1.0 / loss.k, 1.0, x)
-
-
-@njit
-def _solve_few_alpha(loss, q, scale, eta, x):
-    """The same for the alpha hinge."""
-    z = np.empty_like(q)
-    top = shifted_differences(q, q.shape[0] - 1, scale, z) + 1.0 / scale
-    ref, t, c = walk_cap(z, top, loss.k, 1.0, eta / scale, np.empty_like(q))
-    if not c > 0.0:
-        x[:] = 0
-        return top + ref, 0.0
-    return top + ref + t, fill_capped(z, ref, t, c, loss.k, 1.0, x)
-
-
-@overloaded
-def _solve_few(loss, q, scale, eta, x):
-    return _solve_few_beta if loss.instance_class is BetaHinge else _solve_few_alpha
 
 
 @njit
@@ -302,15 +424,16 @@ def _violation_alpha(loss, v, y):
 
 register(
     BetaHinge,
-    Kernels(_value_gradient_beta, conjugate_of_hinge, _violation_beta, _dual_step_beta),
+    Kernels(
+        _value_gradient,
+        conjugate_of_hinge,
+        _violation_beta,
+        _dual_step,
+        ascend=_ascend,
+        curvature=_curvature_beta,
+    ),
 )
 register(
     AlphaHinge,
-    Kernels(
-        _value_gradient_alpha,
-        conjugate_of_hinge,
-        _violation_alpha,
-        _dual_step_alpha,
-        ascend=_ascend,
-    ),
+    Kernels(_value_gradient, conjugate_of_hinge, _violation_alpha, _dual_step, ascend=_ascend),
 )

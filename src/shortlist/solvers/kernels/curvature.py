@@ -26,6 +26,69 @@ def pack_curvatures(loss, scores, y, cost, step, out):
 
 
 @njit
+def add_sparse_curvature(loss, x, scores, y, cost, step, least, hessian):
+    """hessian += sum_i C_i H_i (x) x_i x_i' for a loss whose gradients have few nonzero entries.
+
+    H_i is zero but for the classes whose derivative is not. It is found by finite differences
+    over ``step`` of the loss on these classes alone, at least ``least`` of them. Only blocks on
+    and above the diagonal are filled; blocks on it above their diagonal only. ``hessian`` has
+    weights in the order of W'. Returns how many examples have curvature.
+    """
+    m, d = scores.shape[1], x.shape[1]
+    v = np.empty(m)
+    full_work = np.empty((2, m))
+    classes = np.empty(m, np.int64)
+    small = np.empty((3, m))
+    curved = 0
+    for i in range(x.shape[0]):
+        if cost[i] == 0.0:
+            continue
+        kernels.value_gradient(loss, scores[i], y[i], v, full_work)
+        count, sharp = _list_classes(v, y[i], classes)
+        if sharp or count < 2 or count < least:
+            continue
+        curved += 1
+        place = 0
+        f = small[0, :count]
+        for a in range(count):
+            f[a] = scores[i, classes[a]]
+            if classes[a] == y[i]:
+                place = a
+        here = kernels.on_classes(loss, f, y[i], classes)
+        block = np.empty((count, count))
+        kernels.curvature(here, f, place, step, block, np.empty((3, count)))
+        for a in range(count):
+            for b in range(a, count):
+                h = cost[i] * block[a, b]
+                if h != 0.0:
+                    _add_outer(x[i], h, hessian, classes[a] * d, classes[b] * d)
+    return curved
+
+
+@njit
+def _list_classes(v, y, classes):
+    """The classes with nonzero derivative; whether all these are one, which leaves no curvature."""
+    count = 0
+    inner = False
+    for j in range(v.shape[0]):
+        if v[j] != 0.0 or j == y:
+            classes[count] = j
+            count += 1
+            inner |= 0.0 < abs(v[j]) < 1.0
+    return count, not inner
+
+
+@njit
+def _add_outer(x, h, hessian, row, column):
+    d = x.shape[0]
+    for i in range(d):
+        scaled = h * x[i]
+        target = hessian[row + i]
+        for j in range(d):
+            target[column + j] += scaled * x[j]
+
+
+@njit
 def pack_products(x, out):
     """The upper triangle of x_i x_i' as row i of ``out``."""
     d = x.shape[1]

@@ -247,6 +247,14 @@ def add_to_class(rows, i, change, w, j):
 
 
 @njit
+def add_to_classes(rows, y, cost, w):
+    """w_j += sum of C_i x_i over the examples of label j, the rows of w being the classes'."""
+    for i in range(y.shape[0]):
+        if cost[i] != 0.0:
+            add_to_class(rows, i, cost[i], w, y[i])
+
+
+@njit
 def gather_rows(x, bias, order, out):
     """Copy the rows ``order`` of x, the constant feature behind each, to ``out``."""
     d = x.shape[1]

@@ -5,7 +5,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
 
 from shortlist._native import blas_for
 from shortlist.losses.base import Loss
@@ -18,6 +17,7 @@ from shortlist.solvers.duals import (
     writable,
 )
 from shortlist.solvers.kernels.gradient import certify, sum_losses_and_gradient, write_gradients
+from shortlist.solvers.kernels.rows import add_to_classes
 from shortlist.solvers.kernels.visit import visit_in_turn
 from shortlist.solvers.storage.base import (
     Costs,
@@ -192,13 +192,9 @@ class FeatureStorage(ExplicitWeights, LocalDuals):
 
     def class_sums(self, costs: Costs, m: int) -> NDArray:
         """sum_i C_i x_i e_y', shape (d + 1, m), in double; one label an example."""
-        total = np.zeros((self.d + 1, m))
-        for part in chunks(self.n, int(self.width) * 8):
-            y, cost = costs.y[part], costs.cost[part]
-            labels = sparse.csr_array((cost, y, np.arange(len(y) + 1)), shape=(len(y), m))
-            total[:-1] += self._dense(labels.T @ self.x[part]).T
-            total[-1] += self.bias * np.bincount(y, cost, m)
-        return total
+        total = np.zeros((m, self.d + 1))
+        add_to_classes(self.view(), costs.y, costs.cost, total)
+        return np.ascontiguousarray(total.T)
 
     def sample(self, step: int, first: int = 0) -> NDArray:
         """Every ``step``-th example as a dense row in double, the constant feature last."""

@@ -24,7 +24,13 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve
 
-from shortlist.solvers.kernels.curvature import pack_curvatures, pack_products, unpack_hessian
+from shortlist.losses.base import Loss
+from shortlist.solvers.kernels.curvature import (
+    add_sparse_curvature,
+    pack_curvatures,
+    pack_products,
+    unpack_hessian,
+)
 from shortlist.solvers.problem import Problem
 from shortlist.solvers.storage.base import shares_of
 
@@ -43,12 +49,16 @@ STEPS_WITH_BLOCKS = 8
 # Weights of a coupled model, and examples that it is made of.
 MOST_COUPLED_WEIGHTS = 1100
 COUPLED_SAMPLES = 1024
-# Sparse duals leave most examples without curvature: so many are asked.
+# Sparse duals leave most examples without curvature: so many are asked. Those that have some add
+# to a block of the Hessian for each pair of their classes; to so many blocks at most.
 MOST_ASKED = 1 << 15
+MOST_SPARSE_BLOCKS = 1 << 15
 # A change of scores that is small against those over which gradients change.
 FINITE_STEP = 1e-5
 # Nanoseconds of a multiplication in a matrix product, and of an evaluation's loss, a score.
 NS_MULTIPLICATION, NS_LOSS = 0.03, 2.0
+# And of one that adds to the Hessian an example at a time.
+NS_SPARSE_MULTIPLICATION = 0.2
 
 
 class Model(Protocol):
@@ -125,10 +135,15 @@ def plan(problem: Problem, late: bool = False) -> Plan:
         chosen = _plan_blocks(problem, d)
         steps = None if late or chosen.kind is Kind.NONE else STEPS_WITH_BLOCKS
         return chosen._replace(steps=steps)
-    sample = min(storage.n, COUPLED_SAMPLES)
-    multiplications = sample * _count_pairs(m) * _count_pairs(d) + (m * d) ** 3 / 3.0
+    if _has_sparse_curvature(problem):
+        sample = min(storage.n, MOST_ASKED)
+        cost = NS_SPARSE_MULTIPLICATION * MOST_SPARSE_BLOCKS * d**2
+    else:
+        sample = min(storage.n, COUPLED_SAMPLES)
+        cost = NS_MULTIPLICATION * sample * _count_pairs(m) * _count_pairs(d)
+    cost += NS_MULTIPLICATION * (m * d) ** 3 / 3.0
     evaluation = storage.n * m * (2.0 * storage.width * NS_MULTIPLICATION + NS_LOSS)
-    price = NS_MULTIPLICATION * multiplications / evaluation
+    price = cost / evaluation
     # It is bought when as much has been spent without it.
     steps = max(1, int(np.ceil(price)))
     if late or price <= EVALUATIONS_WORTH:
@@ -191,34 +206,61 @@ def _blocks(problem: Problem, weights: NDArray, sample: int, kind: Kind) -> Mode
 
 
 def _coupled(problem: Problem, weights: NDArray, sample: int) -> Model:
-    storage, loss, m = problem.storage, problem.loss, problem.n_classes
-    asked = min(storage.n, MOST_ASKED) if loss.sparse_duals else sample
-    step = storage.n // asked
+    storage, loss = problem.storage, problem.loss
+    step = max(1, storage.n // sample)
+    if _has_sparse_curvature(problem):
+        step = max(step, _step_for_blocks(problem, weights))
     x = storage.sample(step)
     y = np.ascontiguousarray(problem.costs.y[::step])
     cost = step * problem.costs.cost[::step]
     scores = x @ weights
-    if loss.sparse_duals:
-        # An example whose duals are all zero or one has no curvature.
-        v = np.abs(loss.row_gradients(scores, y))
-        curved = np.flatnonzero((v * (1.0 - v)).sum(axis=1) > 0.0)
-        skip = max(1, curved.size // sample)
-        kept = curved[::skip]
-        x, y, cost, scores = x[kept], y[kept], skip * cost[kept], scores[kept]
-    d = x.shape[1]
     small = FINITE_STEP * min(loss.smoothing, 1.0) if loss.smoothing > 0 else FINITE_STEP
+    add = _sparse_hessian if _has_sparse_curvature(problem) else _dense_hessian
 
-    def packed_sum(begin: int, end: int) -> NDArray:
+    def share(begin: int, end: int) -> NDArray:
         rows = slice(begin, end)
-        curvatures = np.empty((end - begin, _count_pairs(m)))
-        pack_curvatures(loss.spec, scores[rows], y[rows], cost[rows], small, curvatures)
-        products = np.empty((end - begin, _count_pairs(d)))
-        pack_products(x[rows], products)
-        return curvatures.T @ products
+        return add(loss, x[rows], scores[rows], y[rows], cost[rows], small)
 
-    packed = sum(problem.crew.run(packed_sum, shares_of(0, len(x), problem.crew.size)))
-    hessian = np.empty((m * d, m * d))
-    unpack_hessian(packed, m, d, hessian)
+    hessian = sum(problem.crew.run(share, shares_of(0, len(x), problem.crew.size)))
     hessian[np.diag_indices_from(hessian)] += 1.0
-    factor, _ = cho_factor(hessian, lower=True, overwrite_a=True)
+    # Its upper triangle is the lower one of the transpose, which lies as LAPACK wants it.
+    factor, _ = cho_factor(hessian.T, lower=True, overwrite_a=True)
     return Coupled(factor)
+
+
+def _has_sparse_curvature(problem: Problem) -> bool:
+    """Whether an example's second derivatives involve few classes, one of them its label."""
+    return problem.loss.sparse_duals and not problem.loss.multilabel
+
+
+def _step_for_blocks(problem: Problem, weights: NDArray) -> int:
+    """Every how many-th example to take so that they add to few enough blocks."""
+    step = max(1, problem.storage.n // COUPLED_SAMPLES)
+    x, y = problem.storage.sample(step), problem.costs.y[::step]
+    v = np.abs(problem.loss.row_gradients(x @ weights, y))
+    # An example whose duals are all zero or one has no curvature.
+    curved = ((v > 0.0) & (v < 1.0)).any(axis=1)
+    classes = np.count_nonzero(v[curved], axis=1)
+    blocks = 0.5 * step * float((classes * (classes + 1.0)).sum())
+    return int(np.ceil(blocks / MOST_SPARSE_BLOCKS))
+
+
+def _sparse_hessian(
+    loss: Loss, x: NDArray, scores: NDArray, y: NDArray, cost: NDArray, step: float
+) -> NDArray:
+    hessian = np.zeros((x.shape[1] * scores.shape[1],) * 2)
+    add_sparse_curvature(loss.spec, x, scores, y, cost, step, loss.fewest_classes, hessian)
+    return hessian
+
+
+def _dense_hessian(
+    loss: Loss, x: NDArray, scores: NDArray, y: NDArray, cost: NDArray, step: float
+) -> NDArray:
+    m, d = scores.shape[1], x.shape[1]
+    curvatures = np.empty((len(x), _count_pairs(m)))
+    pack_curvatures(loss.spec, scores, y, cost, step, curvatures)
+    products = np.empty((len(x), _count_pairs(d)))
+    pack_products(x, products)
+    hessian = np.empty((m * d, m * d))
+    unpack_hessian(curvatures.T @ products, m, d, hessian)
+    return hessian

@@ -187,10 +187,11 @@ def _descend_at_once(problem: Problem, tol: float) -> bool:
     On tables of few features an evaluation takes a tenth of an epoch, and a model of the Hessian
     makes descents short. Where both take milliseconds, a descent has fewer kernels to compile.
     """
-    if tol < LAST_DIGITS or not problem.loss.smooth or problem.loss.sparse_duals:
+    loss = problem.loss
+    if tol < LAST_DIGITS or not (loss.smooth or loss.smoother):
         return False
     now, later = plan(problem).kind, plan(problem, late=True).kind
-    return now is Kind.CLASSES or later is Kind.COUPLED
+    return (now is Kind.CLASSES and not loss.sparse_duals) or later is Kind.COUPLED
 
 
 def begin_at_means(problem: Problem, state: State) -> None:
