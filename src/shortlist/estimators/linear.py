@@ -277,9 +277,11 @@ class TopKClassifier(UpdateMixin, PathMixin, CallbackSupportMixin, ShortlistClas
             return None, weights if same_features else None
         by_descent = problem.loss.convex and last.solution.result.by_descent
         grown = bool((problem.costs.cost >= last.costs.cost).all())
-        if same_features and by_descent and grown:
+        descends = same_features and by_descent and grown
+        if descends and problem.loss.smooth:
             return None, weights
-        return state_from_duals(problem, state.duals, state.starts), None
+        # The gradients of a hinge are poor duals: its own go along with the weights.
+        return state_from_duals(problem, state.duals, state.starts), weights if descends else None
 
     def _start_from_file(self, problem: Problem) -> tuple[State | None, NDArray | None]:
         """The weights of the file that this model is from, where they fit this problem."""

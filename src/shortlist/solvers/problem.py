@@ -91,11 +91,12 @@ class Problem:
             self.rebuild(state)
             drift = rounding_in_weights(state.rounding, storage.dtype)
         try:
-            found = self._certificate(state, drift, double=False)
+            # Without explicit weights |W|^2 is a sum of products, which single precision rounds more.
+            found = self._certificate(state, drift, double=not storage.explicit)
         except OutdatedWeightsError:
             self.rebuild(state)
             return self.certify(state, wanted)
-        if single and found.rounding > most:
+        if single and storage.explicit and found.rounding > most:
             if wanted > 0 and found.primal - found.dual - found.rounding > wanted:
                 return found  # not there yet, with or without rounding
             found = self._certificate(state, drift, double=True)

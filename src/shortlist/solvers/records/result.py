@@ -5,6 +5,10 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 
+# A gap that is no larger a share of the objective is rounding in double.
+RESOLVED = 1e-13
+
+
 class _Bounds:
     """The optimum lies between ``dual`` and ``primal``; P(0) is ``at_zero``."""
 
@@ -33,8 +37,12 @@ class _Bounds:
         return self.gap / gain if gain > 0 else self.relative_gap
 
     def within(self, tol: float) -> bool:
-        """Whether the gap is at most ``tol`` of both the objective and the possible gain."""
-        return self.relative_gap <= tol and self.gain_gap <= tol
+        """Whether the gap is at most ``tol`` of both the objective and the possible gain.
+
+        Where nothing can be gained, W = 0 being a solution, the gain is rounding too.
+        """
+        relative = self.relative_gap
+        return relative <= tol and (self.gain_gap <= tol or relative <= RESOLVED)
 
 
 @dataclass(frozen=True)

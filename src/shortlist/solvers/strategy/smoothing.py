@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 from numpy.typing import NDArray
 
-from shortlist.solvers.duals import as_array
+from shortlist.solvers.duals import as_array, store
 from shortlist.solvers.records.checkpoint import SMOOTHED, Keeper, Snapshot
 from shortlist.solvers.records.run import Progress, Run
 from shortlist.solvers.strategy.descent import descend
@@ -54,7 +54,7 @@ def descend_smoothed(run: Run, weights: NDArray) -> str:
     def notify(progress: Progress) -> object:
         # The gap of a smoothed objective would only confuse.
         assert run.callback is not None
-        return run.callback(replace(progress, last=run.history[-1]))
+        return run.callback(replace(progress, last=run.history[-1] if run.history else None))
 
     while gamma >= LAST_GAMMA:
         run.begin(SMOOTHED, gamma)
@@ -99,10 +99,11 @@ def _fill_if_better(run: Run, inner: Run, weights: NDArray, best: float) -> floa
     state = run.state
     kept = None
     if state.duals.nbytes <= MOST_COPIED:
-        kept = replace(state, duals=as_array(state.duals).copy())
+        kept = as_array(state.duals).copy(), state.weights, state.rounding
     inner.problem.fill_duals(weights, state)
     found = run.problem.certify(state, run.wanted)
     run.record(found.primal, found.dual, state.weights)
     if kept is not None and found.dual < best:
-        run.state = kept
+        duals, state.weights, state.rounding = kept
+        store(state.duals, slice(0, len(duals)), run.problem.costs.y, duals)
     return found.dual
