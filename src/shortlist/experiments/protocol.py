@@ -154,13 +154,9 @@ class PathTask(Task):
         if path.is_best_at(min(path.models)):
             path.walk(range(low, self.exponents[0]))
         chosen = path.chosen()
-        return PathResult(
-            self.method,
-            tuple(path.models[exponent] for exponent in sorted(path.models)),
-            chosen,
-            time.perf_counter() - clock,
-            time.process_time() - cpu_clock,
-        )
+        models = tuple(path.models[exponent] for exponent in sorted(path.models))
+        times = time.perf_counter() - clock, time.process_time() - cpu_clock
+        return PathResult(self.method, models, chosen, *times)
 
     def C(self, exponent: int) -> float:
         return self.scale * 10 ** (exponent / self.per_decade)
@@ -253,16 +249,8 @@ class _Path:
 
     @staticmethod
     def _model(fitted: Any, val: tuple[float, ...]) -> Model:
-        result = fitted.result_
-        return Model(
-            C=fitted.C,
-            primal=result.primal,
-            relative_gap=result.relative_gap,
-            epochs=result.epochs,
-            seconds=result.seconds,
-            status=result.status,
-            val=val,
-        )
+        r = fitted.result_
+        return Model(fitted.C, r.primal, r.relative_gap, r.epochs, r.seconds, r.status, val)
 
 
 def _ranks(fitted: Any, X: Any, y: Any) -> NDArray:
