@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 #: Seconds between two lines of a log, and between two states of a line on a terminal.
 SECONDS_BETWEEN_LINES, SECONDS_BETWEEN_STATES = 5.0, 0.25
 #: The time left is told only after this share of the work, this many tasks and this many seconds.
-#: Before that a guess is off by a multiple as a rule.
+#: Earlier guesses are usually wrong by a factor.
 TRUSTED_SHARE, TRUSTED_TASKS, TRUSTED_SECONDS = 0.25, 3, 5.0
 
 

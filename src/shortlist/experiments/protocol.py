@@ -221,7 +221,7 @@ class _Path:
         }
 
     def _is_enough(self, exponent: int) -> bool:
-        """Whether larger values of C promise nothing."""
+        """Whether the path ends here: larger values of C are not worth a try."""
         so_far = [self.models[e] for e in sorted(self.models) if e <= exponent]
         last = so_far[-MAX_UNCONVERGED:]
         if len(last) == MAX_UNCONVERGED and not any(model.converged for model in last):

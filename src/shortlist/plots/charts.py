@@ -41,7 +41,7 @@ _PICTURE_MARGINS = Margins(0.1, 0.1, 0.35, 0.55)
 
 @dataclass(frozen=True)
 class Series:
-    """A curve. Equal ``color`` numbers mean kinship; ``dash`` tells kin apart."""
+    """A curve. Related curves share a number of ``color`` and differ in ``dash``."""
 
     name: str
     x: Sequence[float]
