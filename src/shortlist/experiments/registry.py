@@ -73,8 +73,8 @@ def _of_table3(name: str, summary: str, shows: str = "Table 3", **facts: Any) ->
     return Experiment(name, shows, summary, "table3:run", dataset=dataset, **facts)
 
 
-_FROM_FILES = {"takes_data": True, "needs_data": True}
-_MADE = {"shows": "as Table 3", "extra": "standins"}
+_FROM_FILES: dict[str, Any] = {"takes_data": True, "needs_data": True}
+_MADE: dict[str, Any] = {"shows": "as Table 3", "extra": "standins"}
 _LIST = (
     Experiment(
         "circle",
