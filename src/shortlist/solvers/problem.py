@@ -91,7 +91,7 @@ class Problem:
             self.rebuild(state)
             drift = rounding_in_weights(state.rounding, storage.dtype)
         try:
-            # Without explicit weights |W|^2 is a sum of products, which single precision rounds more.
+            # Without explicit weights |W|^2 is a sum of products: single precision rounds it more.
             found = self._certificate(state, drift, double=not storage.explicit)
         except OutdatedWeightsError:
             self.rebuild(state)

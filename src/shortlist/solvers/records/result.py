@@ -4,7 +4,6 @@ import math
 from dataclasses import asdict, dataclass
 from typing import Any
 
-
 # A gap that is no larger a share of the objective is rounding in double.
 RESOLVED = 1e-13
 
