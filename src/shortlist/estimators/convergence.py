@@ -2,6 +2,8 @@
 
 import sys
 import warnings
+from collections.abc import Iterator
+from types import FrameType
 
 import numpy as np
 from numpy.typing import NDArray
@@ -75,12 +77,29 @@ def level_outside() -> int:
 
 def is_called_from(package: str) -> bool:
     """Whether a function of that package is among the callers."""
-    frame = sys._getframe(1)
-    while frame.f_back is not None:
-        if _is_within(package, frame.f_globals.get("__name__", "")):
-            return True
-        frame = frame.f_back
+    return next(_callers(package), None) is not None
+
+
+def is_refitted_by_own_score() -> bool:
+    """Whether a search of scikit-learn without ``scoring`` is among the callers.
+
+    In the user's process it trains the model that it has chosen. What it measured may have been
+    in others, whose warnings do not reach a notebook.
+    """
+    for frame in _callers("sklearn.model_selection"):
+        search = frame.f_locals.get("self")
+        if hasattr(search, "scoring") and hasattr(search, "best_params_"):
+            return search.scoring is None
     return False
+
+
+def _callers(package: str) -> Iterator[FrameType]:
+    """The frames of that package's functions among the callers."""
+    frame = sys._getframe(1).f_back
+    while frame is not None:
+        if _is_within(package, frame.f_globals.get("__name__", "")):
+            yield frame
+        frame = frame.f_back
 
 
 def _is_within(package: str, module: str) -> bool:

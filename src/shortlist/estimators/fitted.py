@@ -50,6 +50,7 @@ def fit_model(
 
     Returns the problem, the examples as ``model._problem`` made them, and the solution.
     """
+    model._warn_if_chosen_by_own_score()
     problem, examples = model._problem(X, y, sample_weight)
     accuracy = model._accuracy_on(examples, *validation)
     checkpoint = open_checkpoint(model, problem, X)
