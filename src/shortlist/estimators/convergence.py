@@ -21,11 +21,13 @@ class NotConvergedWarning(Worded, ConvergenceWarning):
     """scikit-learn's ConvergenceWarning, with the parameters that it names apart."""
 
 
-def warn_unless_converged(result: Result, C: float, tol: float, row_squares: NDArray) -> None:
+def warn_unless_converged(
+    result: Result, C: float, tol: float, row_squares: NDArray, precision: np.dtype
+) -> None:
     """A ConvergenceWarning, at the user's line, unless the gap is at most tol.
 
     ``row_squares`` are the squared lengths of the examples: raw measurements are what slows
-    training down most. Who interrupted or stopped training knows.
+    training down most. ``precision`` is that of training. Who interrupted or stopped it knows.
     """
     if result.relative_gap <= tol:
         return
@@ -45,9 +47,10 @@ def warn_unless_converged(result: Result, C: float, tol: float, row_squares: NDA
         )
     elif result.status == "stalled":
         reached = gap if known else "no further decrease was possible"
+        finer = "float64 input or " if precision == np.float32 else ""
         text = (
-            f"training stalled at C={C:g}: {reached}. This is as far as this precision goes; "
-            "use float64 input or a larger " + Setting("tol") + "."
+            f"training stalled at C={C:g}: {reached}. This is as far as {precision.name} goes; "
+            f"use {finer}a larger " + Setting("tol") + "."
         )
     else:
         return

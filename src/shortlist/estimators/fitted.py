@@ -95,7 +95,8 @@ def train_model(
             **options,
         )
         adopt(model, attributes(solution.weights), solution.result)
-    warn_unless_converged(solution.result, model.C, model.tol, problem.storage.kappa)
+    squares, precision = problem.storage.kappa, solution.weights.dtype
+    warn_unless_converged(solution.result, model.C, model.tol, squares, precision)
     return solution
 
 
