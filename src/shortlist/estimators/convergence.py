@@ -4,6 +4,7 @@ import sys
 import warnings
 from collections.abc import Iterator
 from types import FrameType
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -90,9 +91,9 @@ def is_refitted_by_own_score() -> bool:
     in others, whose warnings do not reach a notebook.
     """
     for frame in _callers("sklearn.model_selection"):
-        search = frame.f_locals.get("self")
+        search: Any = frame.f_locals.get("self")
         if hasattr(search, "scoring") and hasattr(search, "best_params_"):
-            return search.scoring is None
+            return bool(search.scoring is None)
     return False
 
 
