@@ -102,7 +102,6 @@ def test_info_of_a_model(command, files, model):
     assert "converged" in shown.out
     assert "\n\nParameters\n" in shown.out
     assert "F64 4 x 5" in shown.out
-    assert "\n\nParameters\n" in shown.out
 
 
 def test_info_of_a_pipeline_which_the_command_does_not_use(command, files):
