@@ -14,6 +14,9 @@ A class takes part by being registered below and offering
     _to_state() -> (arrays, meta)               name -> ndarray, and a dictionary of plain data
     _from_state(arrays, meta) -> instance       a classmethod
 
+A Pipeline of scikit-learn's scalers and such a model is put into these terms by
+:mod:`shortlist._pipelines`.
+
 ``meta`` may hold None, booleans, numbers, text, lists, tuples, dictionaries with any such keys,
 arrays (of numbers or labels), CSR matrices, dtypes, and other registered models.
 """
@@ -32,6 +35,7 @@ import numpy as np
 from ._encoding import Decoder, Encoder
 from ._linear_scores import LinearScores
 from ._model_checks import check_data, check_linear_scores, check_state
+from ._pipelines import pipeline_of, pipeline_state
 from ._state_files import FileKind, read_arrays, read_header, to_json, told_as, write_state
 from .errors import ModelFileError
 
@@ -47,6 +51,7 @@ _REGISTERED = {
 _AROUND_A_MODEL = {
     "ConformalShortlist": "shortlist.conformal",
     "TemperatureScaling": "shortlist.probabilities",
+    "Pipeline": "sklearn.pipeline",
 }
 
 
@@ -75,7 +80,9 @@ def save(
     Parameters
     ----------
     model : TopKClassifier, TopKClassifierCV or KernelTopKClassifier
-        Fitted.
+        Fitted. Also a ConformalShortlist or TemperatureScaling around one, and a scikit-learn
+        Pipeline that ends in one after scalers: StandardScaler, MinMaxScaler, MaxAbsScaler,
+        RobustScaler, Normalizer.
     path : path-like
         An existing file is replaced once the new one is complete and on disk.
     data : mapping or None
@@ -86,22 +93,16 @@ def save(
     Raises
     ------
     TypeError
-        If the model is not one of these classes, or holds something that is not data (such as a
+        If the model is none of these, or holds something that is not data (such as a
         kernel given as a function), or ``data`` is not plain data.
     """
     encoder = Encoder(lambda value, name: _encode_model(encoder, value, f"{name}/"))
     entry = _encode_model(encoder, model, "")
     if entry is None:
         known, around = ", ".join(sorted(_REGISTERED)), ", ".join(sorted(_AROUND_A_MODEL))
-        elsewhere = ""
-        if hasattr(model, "steps"):
-            elsewhere = (
-                ". Save a pipeline with skops (skops.io.dump), or its last step here, which takes "
-                "what the steps before it give"
-            )
         raise TypeError(
             f"a {type(model).__name__} cannot be saved, only {known}, and around one of these "
-            f"{around}{elsewhere}"
+            f"{around}"
         )
     if data is None:
         data = getattr(model, "data_", None)
@@ -207,7 +208,10 @@ def _encode_model(encoder: Encoder, model: Any, prefix: str) -> dict[str, Any] |
     estimator = type(model).__name__
     if _module_of(estimator) is None or type(model) is not _class_of(estimator):
         return None
-    arrays, meta = model._to_state()
+    if estimator == "Pipeline":
+        arrays, meta = pipeline_state(model, _REGISTERED)
+    else:
+        arrays, meta = model._to_state()
     names = {key: encoder(value, prefix + key) for key, value in arrays.items()}
     return {
         "estimator": estimator,
@@ -217,6 +221,8 @@ def _encode_model(encoder: Encoder, model: Any, prefix: str) -> dict[str, Any] |
 
 def _decode_model(entry: dict[str, Any]) -> Any:
     estimator, state = entry["estimator"], entry["state"]
+    if estimator == "Pipeline":
+        return pipeline_of(state["meta"])
     make = _class_of(estimator)._from_state
     check_state(estimator, state["arrays"], state["meta"])
     return make(state["arrays"], state["meta"])

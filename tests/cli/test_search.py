@@ -4,6 +4,8 @@ import json
 
 import numpy as np
 import pytest
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 import shortlist
 from shortlist import TopKClassifierCV
@@ -100,6 +102,15 @@ def test_info_of_a_model(command, files, model):
     assert "converged" in shown.out
     assert "\n\nParameters\n" in shown.out
     assert "F64 4 x 5" in shown.out
+
+
+def test_info_of_a_pipeline_which_the_command_does_not_use(command, files):
+    pipeline = make_pipeline(StandardScaler(), shortlist.TopKClassifier(C=0.1, random_state=0))
+    shortlist.save(pipeline.fit(files.X, files.y), "m")
+    shown = command("info", "m").out
+    assert shown.split()[shown.split().index("standardscaler") + 1] == "StandardScaler"
+    assert "converged" in shown
+    assert "train with --scale" in command("predict", "m", files / "data.svm").err
 
 
 def test_info_of_the_installation(command):

@@ -80,6 +80,20 @@ def test_a_grid_search_over_a_pipeline_with_top_k_scorers(data):
 
 
 @pytest.mark.parametrize("within", [False, True])
+def test_a_search_over_k_in_other_processes_is_warned_of_too(within, data, recwarn, monkeypatch):
+    """What scores warn of in other processes is lost; the refit is in the user's own."""
+    X, y = data
+    monkeypatch.setattr("shortlist.estimators.shortlists.is_called_from", lambda package: False)
+    model = TopKClassifier("smooth_hinge", C=0.1, random_state=0)
+    prefix = "topkclassifier__" if within else ""
+    model = make_pipeline(StandardScaler(), model) if within else model
+    GridSearchCV(model, {f"{prefix}k": [1, 3]}, cv=2, scoring="accuracy").fit(X / 8, y)
+    assert not recwarn.list
+    with pytest.warns(UserWarning, match=r"the largest k wins.*topk_scorer"):
+        GridSearchCV(model, {f"{prefix}k": [1, 3]}, cv=2).fit(X / 8, y)
+
+
+@pytest.mark.parametrize("within", [False, True])
 def test_a_search_over_k_is_warned_of_scores_at_its_own_k(within, data, recwarn):
     X, y = data
     model = TopKClassifier("smooth_hinge", C=0.1, random_state=0)

@@ -71,6 +71,20 @@ def test_classes_come_and_go(params, data):
     check(model, X[known], y[known])
 
 
+@pytest.mark.parametrize("loss", ["entropy", "smooth_hinge"])
+def test_a_new_class_takes_fewer_epochs_than_a_fit(loss):
+    """The duals of the old classes' examples are kept, with room for the new class."""
+    random = np.random.default_rng(0)
+    y = np.repeat(np.arange(30), 20)
+    X = random.normal(size=(30, 50))[y] + random.normal(size=(600, 50))
+    X /= np.linalg.norm(X, axis=1)[:, None]
+    known = y != 7
+    model = TopKClassifier(loss, C=10.0, tol=1e-4, random_state=0).fit(X[known], y[known])
+    model.update(X[~known], y[~known])
+    fresh = check(model, np.r_[X[known], X[~known]], np.r_[y[known], y[~known]])
+    assert model.result_.epochs < 0.8 * fresh.result_.epochs
+
+
 def test_weights_parameters_and_descents(data):
     X, y = data
     weight = np.random.default_rng(0).uniform(0.5, 2.0, len(y))

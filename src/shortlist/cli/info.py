@@ -59,9 +59,10 @@ def _sections(facts: dict[str, Any]) -> dict[str, dict[str, Any]]:
     """The same for people: without what is only there to make the estimator again."""
     from shortlist.cli.output import size_of
 
-    meta = {name: _brief(value) for name, value in facts["meta"].items() if name not in _KNOWN}
-    parameters = {name: _brief(value) for name, value in facts["meta"].get("params", {}).items()}
-    record = dict(facts["meta"].get("result") or {})
+    steps, told = _steps(facts)
+    meta = {name: _brief(value) for name, value in told.items() if name not in _KNOWN}
+    parameters = {name: _brief(value) for name, value in told.get("params", {}).items()}
+    record = dict(told.get("result") or {})
     if "history" in record:
         record["history"] = f"{len(record['history'])} evaluations"
     arrays = {
@@ -77,13 +78,24 @@ def _sections(facts: dict[str, Any]) -> dict[str, dict[str, Any]]:
     }
     return {
         "": file,
+        "Steps": steps,
         "Parameters": parameters,
         "Fitted": meta,
         "Training data": _data(facts["reading"]),
         "Training": record,
-        "Chosen models": _chosen(facts["meta"]),
+        "Chosen models": _chosen(told),
         "Arrays": arrays,
     }
+
+
+def _steps(facts: dict[str, Any]) -> tuple[dict[str, str], dict[str, Any]]:
+    """The steps of a pipeline, and what is told of its classifier; of a model alone, no steps."""
+    meta = facts["meta"]
+    if facts["estimator"] != "Pipeline":
+        return {}, meta
+    name, model = meta["last"]
+    steps = {step["name"]: step["estimator"] for step in meta["steps"]}
+    return {**steps, name: model["estimator"]}, model["state"]["meta"]
 
 
 def _data(kept: dict[str, Any] | None) -> dict[str, Any]:

@@ -34,6 +34,9 @@ def load_model(path: str, *, scores_only: bool = False) -> Any:
         return model
     from shortlist.estimators.shortlists import ShortlistClassifier
 
+    if hasattr(model, "steps"):
+        advice = "load it in Python, or train with --scale, which keeps the scaling in the model"
+        raise DataError(f"holds a Pipeline, not a classifier: {advice}", path=path)
     if not isinstance(model, ShortlistClassifier):
         raise DataError(f"holds a {type(model).__name__}, not a classifier", path=path)
     return model

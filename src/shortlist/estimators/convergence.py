@@ -2,6 +2,9 @@
 
 import sys
 import warnings
+from collections.abc import Iterator
+from types import FrameType
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,11 +22,13 @@ class NotConvergedWarning(Worded, ConvergenceWarning):
     """scikit-learn's ConvergenceWarning, with the parameters that it names apart."""
 
 
-def warn_unless_converged(result: Result, C: float, tol: float, row_squares: NDArray) -> None:
+def warn_unless_converged(
+    result: Result, C: float, tol: float, row_squares: NDArray, precision: np.dtype
+) -> None:
     """A ConvergenceWarning, at the user's line, unless the gap is at most tol.
 
     ``row_squares`` are the squared lengths of the examples: raw measurements are what slows
-    training down most. Who interrupted or stopped training knows.
+    training down most. ``precision`` is that of training. Who interrupted or stopped it knows.
     """
     if result.relative_gap <= tol:
         return
@@ -43,9 +48,10 @@ def warn_unless_converged(result: Result, C: float, tol: float, row_squares: NDA
         )
     elif result.status == "stalled":
         reached = gap if known else "no further decrease was possible"
+        finer = "float64 input or " if precision == np.float32 else ""
         text = (
-            f"training stalled at C={C:g}: {reached}. This is as far as this precision goes; "
-            "use float64 input or a larger " + Setting("tol") + "."
+            f"training stalled at C={C:g}: {reached}. This is as far as {precision.name} goes; "
+            f"use {finer}a larger " + Setting("tol") + "."
         )
     else:
         return
@@ -75,12 +81,29 @@ def level_outside() -> int:
 
 def is_called_from(package: str) -> bool:
     """Whether a function of that package is among the callers."""
-    frame = sys._getframe(1)
-    while frame.f_back is not None:
-        if _is_within(package, frame.f_globals.get("__name__", "")):
-            return True
-        frame = frame.f_back
+    return next(_callers(package), None) is not None
+
+
+def is_refitted_by_own_score() -> bool:
+    """Whether a search of scikit-learn without ``scoring`` is among the callers.
+
+    In the user's process it trains the model that it has chosen. What it measured may have been
+    in others, whose warnings do not reach a notebook.
+    """
+    for frame in _callers("sklearn.model_selection"):
+        search: Any = frame.f_locals.get("self")
+        if hasattr(search, "scoring") and hasattr(search, "best_params_"):
+            return bool(search.scoring is None)
     return False
+
+
+def _callers(package: str) -> Iterator[FrameType]:
+    """The frames of that package's functions among the callers."""
+    frame = sys._getframe(1).f_back
+    while frame is not None:
+        if _is_within(package, frame.f_globals.get("__name__", "")):
+            yield frame
+        frame = frame.f_back
 
 
 def _is_within(package: str, module: str) -> bool:

@@ -50,6 +50,7 @@ def fit_model(
 
     Returns the problem, the examples as ``model._problem`` made them, and the solution.
     """
+    model._warn_if_chosen_by_own_score()
     problem, examples = model._problem(X, y, sample_weight)
     accuracy = model._accuracy_on(examples, *validation)
     checkpoint = open_checkpoint(model, problem, X)
@@ -94,7 +95,8 @@ def train_model(
             **options,
         )
         adopt(model, attributes(solution.weights), solution.result)
-    warn_unless_converged(solution.result, model.C, model.tol, problem.storage.kappa)
+    squares, precision = problem.storage.kappa, solution.weights.dtype
+    warn_unless_converged(solution.result, model.C, model.tol, squares, precision)
     return solution
 
 

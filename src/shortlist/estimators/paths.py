@@ -86,7 +86,8 @@ class ModelPath:
                 setattr(model, name, copy.copy(value))
         adopt(model, model._attributes(solution.weights, self.examples), solution.result)
         kappa = self.path.problem.storage.kappa
-        warn_unless_converged(solution.result, C, self.estimator.tol, kappa)
+        precision = solution.weights.dtype
+        warn_unless_converged(solution.result, C, self.estimator.tol, kappa, precision)
         return model
 
     def _solve(self, C: float, told: Callback | None) -> Solution:

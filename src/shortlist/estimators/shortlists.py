@@ -10,7 +10,11 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from shortlist.estimators.convergence import is_called_from, level_outside
+from shortlist.estimators.convergence import (
+    is_called_from,
+    is_refitted_by_own_score,
+    level_outside,
+)
 from shortlist.estimators.multilabel import indicator_of
 from shortlist.estimators.training import loss_of
 from shortlist.estimators.two_classes import folded
@@ -26,6 +30,15 @@ def _gives_probabilities(estimator: Any) -> bool:
             "does not estimate probabilities. Use loss='entropy' with k=1 or 'ova_logistic'."
         )
     return True
+
+
+def _warn_of_search_over_k() -> None:
+    warnings.warn(
+        "this search varies k and scores each model at its own k, so that the largest k wins. "
+        "Measure all models alike: scoring=shortlist.metrics.topk_scorer(5), say.",
+        UserWarning,
+        stacklevel=level_outside(),
+    )
 
 
 class ShortlistClassifier(ClassifierMixin, BaseEstimator):
@@ -57,6 +70,11 @@ class ShortlistClassifier(ClassifierMixin, BaseEstimator):
     def _has_one_score(self) -> bool:
         """Whether there are two classes, of which one score tells everything."""
         return len(self.classes_) == 2 and not self.multilabel_
+
+    def _warn_if_chosen_by_own_score(self) -> None:
+        """Warn, in the user's process, of a search over k that let each model choose its score."""
+        if self._k_was_set and is_refitted_by_own_score():
+            _warn_of_search_over_k()
 
     def _scores(self, X: ArrayLike) -> NDArray:
         raise NotImplementedError
@@ -129,12 +147,7 @@ class ShortlistClassifier(ClassifierMixin, BaseEstimator):
         from shortlist.metrics import topk_accuracy
 
         if self._k_was_set and is_called_from("sklearn.model_selection"):
-            warnings.warn(
-                "this search varies k and scores each model at its own k, so that the largest k "
-                "wins. Measure all models alike: scoring=shortlist.metrics.topk_scorer(5), say.",
-                UserWarning,
-                stacklevel=level_outside(),
-            )
+            _warn_of_search_over_k()
         scores = self._scores(X)
         if self.multilabel_:
             return hit_rate(as_indicator(y, *scores.shape), scores, self.k, sample_weight)

@@ -154,16 +154,13 @@ def go_on(
     if not problem.keeps_duals:
         return None, weights
     new_classes = len(columns) < len(classes)
-    if new_classes and problem.loss.dual_loss.smooth:
-        # A share of zero would stay near zero for long: take the gradients.
-        state = problem.zero_state()
-        problem.fill_duals(weights, state)
-    else:
-        duals = _carried(problem, solution.state.duals, kept, there, columns)
-        starts = np.zeros((problem.storage.n, 2))
-        if not new_classes:
-            starts[: len(kept)] = solution.state.starts[kept]
-        state = state_from_duals(problem, duals, starts)
+    duals = _carried(problem, solution.state.duals, kept, there, columns)
+    starts = np.zeros((problem.storage.n, 2))
+    if not new_classes:
+        starts[: len(kept)] = solution.state.starts[kept]
+    elif problem.loss.dual_loss.smooth:
+        _give_shares(problem, duals, weights, len(kept), columns)
+    state = state_from_duals(problem, duals, starts)
     by_descent = problem.loss.convex and solution.result.by_descent
     return state, weights if by_descent else None
 
@@ -184,6 +181,34 @@ def _carried(
         now[before[:, ~there].any(axis=1)] = 0
         store(duals, part, y[part], now)
     return duals
+
+
+def _give_shares(
+    problem: Problem, duals: Duals, weights: NDArray, n_kept: int, columns: NDArray
+) -> None:
+    """Give new classes the shares of the gradients at ``weights``, where they are zero.
+
+    A share of zero would stay near zero for long. The old classes' shares, in ``columns``, are
+    scaled to leave room. Where that is not feasible, the gradient is taken as a whole.
+    """
+    loss, y, m = problem.loss.dual_loss, problem.costs.y, problem.n_classes
+    new = np.setdiff1d(np.arange(m), columns)
+    state = problem.zero_state()
+    problem.fill_duals(weights, state)
+    for part in chunks(n_kept, m * duals.dtype.itemsize):
+        gradient, mixed = as_array(state.duals[part]), as_array(duals[part]).copy()
+        share = gradient[:, new]
+        if loss.separable:
+            # At scores of zero every row is half in the class; few are.
+            share = share * (1 - n_kept / problem.storage.n)
+        else:
+            given = share.sum(axis=1)
+            mixed *= (1 - given)[:, None]
+            mixed[np.arange(len(mixed)), y[part]] -= given
+        mixed[:, new] = share
+        infeasible = ~np.isfinite(loss.row_conjugates(mixed, y[part]))
+        mixed[infeasible] = gradient[infeasible]
+        store(duals, part, y[part], mixed)
 
 
 class UpdateMixin:
@@ -208,7 +233,7 @@ class UpdateMixin:
         """Train on changed data: rows added, removed or relabelled, and new classes.
 
         The model is that of ``fit`` on the data as it is then, with its own certificate. Training
-        goes on from the duals of the rows that stay, which takes fewer epochs than a fit.
+        goes on from the duals of the rows that stay, which as a rule takes fewer epochs than a fit.
 
         ``X_new`` and ``y_new`` are added at the end. ``removed`` are the rows to leave out, by
         number or as a mask: those of the last ``fit`` in their order, followed by those of every
