@@ -102,6 +102,15 @@ def test_info_of_a_model(command, files, model):
     assert "F64 4 x 5" in shown.out
 
 
+@pytest.mark.parametrize("option", ["-o", "--labels"])
+def test_features_do_not_replace_their_inputs(command, option):
+    np.save("images.npy", np.zeros((2, 3, 4, 4)))
+    other = [] if option == "-o" else ["-o", "features.npy"]
+    ended = command("features", "net.pt", "images.npy", option, "images.npy", *other)
+    assert ended.code == 2
+    assert f"{option} images.npy: is what is read here, and would be lost" in ended.err
+
+
 def test_info_of_the_installation(command):
     facts = json.loads(command("info", "--json").out)
     assert facts["shortlist"] == shortlist.__version__

@@ -2,6 +2,7 @@
 
 import os
 import shutil
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
@@ -41,14 +42,23 @@ class CheckpointOptions:
         ),
     ] = False
 
-    def parameters(self, output: OutputOptions) -> dict[str, Any]:
-        """What an estimator takes; an error if a checkpoint would be lost."""
+    def parameters(self, output: OutputOptions, others: Iterable[str | None]) -> dict[str, Any]:
+        """What an estimator takes; an error if a checkpoint would be lost.
+
+        ``others`` are the files that the command reads or writes: a checkpoint is removed at the
+        end, and must be none of them.
+        """
         from shortlist.cli.output import say
 
         if self.checkpoint is None:
             if self.resume:
                 raise ValueError("--resume: say from where: --checkpoint PATH")
             return {}
+        place = os.path.realpath(self.checkpoint)
+        if place in (os.path.realpath(other) for other in others if other is not None):
+            raise ValueError(
+                f"--checkpoint {self.checkpoint}: is read or written here, and would be lost"
+            )
         if os.path.lexists(self.checkpoint):
             if not self.resume:
                 raise ValueError(

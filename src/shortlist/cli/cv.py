@@ -87,12 +87,12 @@ def cv(
         told_of_compilation,
     )
 
+    inputs = (data, wanted.validation, reading.labels, reading.names)
     if model is not None:
-        inputs = (data, wanted.validation, reading.labels, reading.names)
         check_output(model, inputs=inputs, stdout=False)
     parameters = {
         **estimator_parameters(loss, shape, solver, output),
-        **checkpoints.parameters(output),
+        **checkpoints.parameters(output, (*inputs, model)),
         **wanted.parameters(),
         "losses": _families(loss, also),
     }
@@ -210,11 +210,11 @@ def _print_tables(search: Any) -> None:
         for i, row in enumerate(rows):
             line = [f"{table['C'][row]:.4g}"]
             for j, k in enumerate(search.ks_):
-                spread = f" ± {100 * table[f'std_top{k}'][row]:.1f}" if folds else ""
+                spread = f"±{100 * table[f'std_top{k}'][row]:.1f}" if folds else ""
                 star = "* " if (i, j + 1) in best else ""
                 line.append(f"{star}{percent(table[f'mean_top{k}'][row])}{spread}")
             cells.append([*line, f"{table['mean_seconds'][row]:.2f}"])
-        columns = ["C", *(f"top-{k} %" for k in search.ks_), "seconds a fit"]
+        columns = ["C", *(f"top-{k} %" for k in search.ks_), "seconds"]
         print_table(f"{loss}, k={own}", columns, cells, text_columns=(), best=best)
 
 

@@ -99,7 +99,9 @@ def features(
     """
     from shortlist.cli.output import check_output, print_json, print_line
 
-    check_output(file)
+    check_output(file, inputs=(network, source))
+    if labels is not None:
+        check_output(labels, "--labels", inputs=(network, source))
     if not file.endswith(".npy"):
         raise ValueError(f"-o {file}: the name must end in .npy")
     sys.path.insert(0, "")  # MODULE:FUNCTION may lie in the working directory

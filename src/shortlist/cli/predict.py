@@ -108,7 +108,7 @@ def predict(
     from shortlist.cli.models import load_model, model_for, reading_of, say_differences
     from shortlist.cli.output import check_output
 
-    check_output(output, inputs=(model, data, sets.calibrate, reading.names))
+    check_output(output, inputs=(model, data, sets.calibrate, reading.labels, reading.names))
     adaptive = sets.wanted(probabilities)
     if adaptive and k is not None:
         raise ValueError("--k and --coverage or --average-size exclude each other")

@@ -112,11 +112,12 @@ def train(
         raise ValueError("say where to save the model: -o MODEL (or -v N to cross-validate)")
     from shortlist.cli.output import check_output, is_standard_output
 
-    check_output(model, inputs=(data, validation, warm_start, reading.labels, reading.names))
+    inputs = (data, validation, warm_start, reading.labels, reading.names)
+    check_output(model, inputs=inputs)
     to_stdout = is_standard_output(model)
     if to_stdout and output.as_json:
         raise ValueError("--json and -o - would both write to standard output")
-    kept_in = checkpoints.parameters(output)
+    kept_in = checkpoints.parameters(output, (*inputs, model))
     given = (loss, shape, solver, kernel, machine, reading, output)
     trained, summary, kept = _fit(data, cost, validation, warm_start, *given, kept_in)
     from shortlist.cli.output import print_json, print_line, saved_line, say
