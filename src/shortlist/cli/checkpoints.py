@@ -5,7 +5,7 @@ import shutil
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 from typer import Option
 
@@ -16,27 +16,23 @@ from shortlist.cli.options import TRAINING, OutputOptions
 class CheckpointOptions:
     """Where training is kept while it runs."""
 
+    panel: ClassVar[str] = TRAINING
+
     checkpoint: Annotated[
         str | None,
         Option(
             metavar="PATH",
-            rich_help_panel=TRAINING,
-            show_default=False,
             help="Keep training in this file (of cv: folder) while it runs: a process that was "
             "killed loses little. It is removed when all is done.",
         ),
     ] = None
     checkpoint_every: Annotated[
-        float,
-        Option(
-            metavar="SECONDS", rich_help_panel=TRAINING, help="The time between two checkpoints."
-        ),
+        float, Option(metavar="SECONDS", help="The time between two checkpoints.")
     ] = 60.0
     resume: Annotated[
         bool,
         Option(
             "--resume",
-            rich_help_panel=TRAINING,
             help="Go on from the checkpoint, if there is one: the same command can be repeated "
             "until it ends.",
         ),

@@ -44,7 +44,6 @@ def cv(
             "--also",
             metavar="LOSS[:K]",
             rich_help_panel=MODEL,
-            show_default=False,
             help="Another loss to compare with, such as smooth_hinge or smooth_hinge:5; may be "
             "repeated.",
         ),
@@ -60,7 +59,6 @@ def cv(
             "--output",
             metavar="MODEL",
             rich_help_panel=OUTPUT,
-            show_default=False,
             help="Save the chosen models, one for every k, in this file.",
         ),
     ] = None,
@@ -240,13 +238,7 @@ def cross_validate_one(
 ) -> None:
     """LIBLINEAR's ``-v``: print the accuracy that one C has on held-out folds."""
     from shortlist.cli.data import labels_in, read_data
-    from shortlist.cli.output import (
-        percent,
-        print_json,
-        print_line,
-        say_data,
-        told_of_compilation,
-    )
+    from shortlist.cli.output import percent, print_json, print_line, say_data, told_of_compilation
 
     parameters = estimator_parameters(loss, shape, solver, output)
     if folds < 2:

@@ -6,13 +6,7 @@ from typing import Annotated, Any
 from typer import Option
 
 from shortlist.cli.models import chosen_for
-from shortlist.cli.options import (
-    DataArgument,
-    ModelArgument,
-    OutputOptions,
-    Ties,
-    parse_numbers,
-)
+from shortlist.cli.options import DataArgument, ModelArgument, OutputOptions, Ties, parse_numbers
 from shortlist.cli.reading import ReadingOptions
 
 ACCURACY = "Accuracy"
@@ -29,7 +23,6 @@ def evaluate(
             "--ks",
             metavar="1,3,5",
             rich_help_panel=ACCURACY,
-            show_default=False,
             help="The lengths of the shortlist to report. Without it: 1 to 10, and the model's k.",
         ),
     ] = None,
@@ -40,7 +33,6 @@ def evaluate(
             "--k",
             metavar="K",
             rich_help_panel=ACCURACY,
-            show_default=False,
             help="The length for the table of classes. Without it, the model's.",
         ),
     ] = None,

@@ -16,7 +16,6 @@ def features(
         str,
         Argument(
             metavar="NETWORK",
-            show_default=False,
             help="timm:NAME or torchvision:NAME (pretrained, without the classifier), a "
             "TorchScript file (.pt), or MODULE:FUNCTION of yours that returns a torch module.",
         ),
@@ -25,7 +24,6 @@ def features(
         str,
         Argument(
             metavar="INPUTS",
-            show_default=False,
             help="A folder of images, with a subfolder for each class; an .npy file of inputs; or "
             "MODULE:FUNCTION of yours that returns a data set.",
         ),
@@ -34,8 +32,7 @@ def features(
         int, Option(metavar="N", rich_help_panel=NETWORK, help="Inputs at a time.")
     ] = 64,
     workers: Annotated[
-        int,
-        Option(metavar="N", rich_help_panel=NETWORK, help="Processes that load the inputs."),
+        int, Option(metavar="N", rich_help_panel=NETWORK, help="Processes that load the inputs.")
     ] = 0,
     image_size: Annotated[
         int,
@@ -50,7 +47,6 @@ def features(
         Option(
             metavar="DEVICE",
             rich_help_panel=NETWORK,
-            show_default=False,
             help="Where the network runs, such as cuda. Without it: the CPU.",
         ),
     ] = None,
@@ -69,7 +65,6 @@ def features(
             "--output",
             metavar="FILE.npy",
             rich_help_panel=OUTPUT,
-            show_default=False,
             help="Where to write the features.",
         ),
     ],
@@ -78,7 +73,6 @@ def features(
         Option(
             metavar="FILE.npy",
             rich_help_panel=OUTPUT,
-            show_default=False,
             help="Where to write the labels, if there are any. Without it: beside the features, "
             "as FILE.labels.npy.",
         ),

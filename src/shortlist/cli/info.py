@@ -17,7 +17,6 @@ def info(
         str | None,
         Argument(
             metavar="MODEL",
-            show_default=False,
             help="A model file. Without it: versions of Shortlist and of what it uses.",
         ),
     ] = None,

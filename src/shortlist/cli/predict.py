@@ -39,7 +39,6 @@ def predict(
             "--k",
             metavar="K",
             rich_help_panel=PREDICTION,
-            show_default=False,
             help="Length of the shortlists. Without it, the k that the model was trained for.",
         ),
     ] = None,

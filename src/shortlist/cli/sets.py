@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 from typer import Option
 
@@ -21,13 +21,13 @@ SETS = "Lists as long as needed"
 class SetOptions:
     """What the lists are to hold, and the examples that tell how long they must be."""
 
+    panel: ClassVar[str] = SETS
+
     coverage: Annotated[
         float | None,
         Option(
             "--coverage",
             metavar="SHARE",
-            rich_help_panel=SETS,
-            show_default=False,
             help="Lists that hold the right label with this probability, such as 0.95. "
             "Needs --calibrate.",
         ),
@@ -37,8 +37,6 @@ class SetOptions:
         Option(
             "--average-size",
             metavar="NUMBER",
-            rich_help_panel=SETS,
-            show_default=False,
             help="Instead of --coverage: lists of this length on average, long where they need to "
             "be. Needs --calibrate.",
         ),
@@ -48,8 +46,6 @@ class SetOptions:
         Option(
             "--calibrate",
             metavar="FILE",
-            rich_help_panel=SETS,
-            show_default=False,
             help="Examples with labels that the model was not trained on. Of data in several "
             "parts, val. With --proba, probabilities are fitted to them (temperature scaling).",
         ),

@@ -39,7 +39,6 @@ def train(
         Option(
             metavar="MODEL",
             rich_help_panel=TRAINING,
-            show_default=False,
             help="Begin at the weights of this model instead of at zero. It must have the same "
             "loss, classes and features; C and the examples may differ. DATA is read as its data "
             "was.",
@@ -52,7 +51,6 @@ def train(
             "--folds",
             metavar="N",
             rich_help_panel=TRAINING,
-            show_default=False,
             help="Print the accuracy of N-fold cross-validation; no model is made.",
         ),
     ] = None,
@@ -62,7 +60,6 @@ def train(
             "--val",
             metavar="DATA",
             rich_help_panel=TRAINING,
-            show_default=False,
             help="Other data to measure the accuracy on. It is read like DATA; of a data set in "
             "parts, its val.",
         ),
@@ -75,7 +72,6 @@ def train(
             "--output",
             metavar="MODEL",
             rich_help_panel=OUTPUT,
-            show_default=False,
             help="Where to save the model. The file appears whole or not at all. - is standard "
             "output.",
         ),
