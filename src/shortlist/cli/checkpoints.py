@@ -10,6 +10,7 @@ from typing import Annotated, Any, ClassVar
 from typer import Option
 
 from shortlist.cli.options import TRAINING, OutputOptions
+from shortlist.cli.output import say
 
 
 @dataclass(frozen=True)
@@ -44,7 +45,6 @@ class CheckpointOptions:
         ``others`` are the files that the command reads or writes: a checkpoint is removed at the
         end, and must be none of them.
         """
-        from shortlist.cli.output import say
 
         if self.checkpoint is None:
             if self.resume:

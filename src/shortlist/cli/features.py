@@ -6,6 +6,7 @@ from typing import Annotated
 from typer import Argument, Option
 
 from shortlist.cli.options import OUTPUT, OutputOptions
+from shortlist.cli.output import check_output, print_json, print_line
 
 NETWORK = "Network"
 
@@ -91,7 +92,6 @@ def features(
       shortlist features torchvision:resnet50 photos/train -o train.npy
       shortlist train train.npy --labels train.labels.npy -o model -k 5
     """
-    from shortlist.cli.output import check_output, print_json, print_line
 
     check_output(file, inputs=(network, source))
     if labels is not None:

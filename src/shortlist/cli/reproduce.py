@@ -6,6 +6,7 @@ from typing import Annotated, Any
 from typer import Argument, Option
 
 from shortlist.cli.options import OUTPUT, OutputOptions
+from shortlist.cli.output import print_json, print_line, print_table
 
 EXPERIMENT = "Experiment"
 
@@ -144,7 +145,6 @@ def reproduce(
         raise ValueError(f"{error} (--data FILE, --test-data FILE, --download)") from error
     except UnknownOption as error:
         raise ValueError(f"--set: {error}") from error
-    from shortlist.cli.output import print_json, print_line
 
     if output.as_json:
         print_json(
@@ -167,7 +167,6 @@ def _console(stderr: bool = False) -> Any:
 
 
 def _list_experiments(output: OutputOptions) -> None:
-    from shortlist.cli.output import print_json, print_line, print_table
     from shortlist.experiments import EXPERIMENTS
 
     if output.as_json:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 from typer import Option
 
+from shortlist.cli.models import blocks_of_rows, ranked_columns, read_validation
 from shortlist.cli.reading import ReadingOptions
 
 if TYPE_CHECKING:
@@ -69,7 +70,6 @@ class SetOptions:
 
     def probable(self, model: Any, like: Reading, reading: ReadingOptions, path: str) -> Any:
         """What gives a model's probabilities: itself, or temperature scaling if calibrated."""
-        from shortlist.cli.models import read_validation
         from shortlist.datasets import DataError
 
         if self.calibrate is None:
@@ -90,7 +90,6 @@ class SetOptions:
 
     def around(self, model: Any, like: Reading, reading: ReadingOptions) -> ConformalShortlist:
         """The sets around a model, calibrated."""
-        from shortlist.cli.models import read_validation
         from shortlist.conformal import ConformalShortlist
         from shortlist.datasets import DataError
 
@@ -111,7 +110,6 @@ class SetOptions:
 
 def set_blocks(sets: ConformalShortlist, X: Any, probable: Any) -> Iterator[tuple[list, list]]:
     """Yield columns of labels, best first, and scores of the sets, a block of rows at a time."""
-    from shortlist.cli.models import blocks_of_rows, ranked_columns
 
     for rows in blocks_of_rows(sets.model, X):
         inside = sets.predict_set(X[rows]).toarray()
