@@ -25,7 +25,7 @@ def unfold(command: Callable[..., None]) -> Callable[..., None]:
             continue
         hints = get_type_hints(kind, include_extras=True)
         for option in (hints[field.name].__metadata__[0] for field in fields(kind)):
-            option.rich_help_panel = option.rich_help_panel or kind.panel
+            option.rich_help_panel = option.rich_help_panel or vars(kind)["panel"]
         groups[parameter.name] = (kind, [field.name for field in fields(kind)])
         parameters += [
             inspect.Parameter(
