@@ -45,6 +45,16 @@ def test_what_does_not_go_together(command, files):
     assert "-v keeps no checkpoints" in folds.err
 
 
+@pytest.mark.parametrize("subcommand", ["train", "cv"])
+def test_a_checkpoint_is_neither_the_data_nor_the_model(command, files, subcommand):
+    args = [subcommand, files / "data.svm", "-o", "m", "--resume", "--checkpoint"]
+    for path in (files / "data.svm", "./m"):
+        refused = command(*args, path)
+        assert refused.code == 2
+        assert "is read or written here, and would be lost" in refused.err
+    assert os.path.exists(files / "data.svm")
+
+
 def interrupt_after(monkeypatch, fits):
     """Let SIGTERM arrive when so many fits of a search are finished."""
     measure, done = Measure.__call__, []

@@ -31,6 +31,16 @@ def on_terminal(columns: int, *args: object) -> str:
     return written.decode()
 
 
+def test_a_search_rewrites_one_line(files, tmp_path):
+    written = on_terminal(80, "cv", files / "data.svm", "--Cs", "0.1,1", "-v", 3, "--ks", "1,2,3")
+    plain = re.sub(r"\x1b\[[?0-9;]*[a-zA-Z]", "", written)
+    lines = [line for line in plain.split("\r\n") if "entropy k=1, fold" in line]
+    assert len(lines) == 1
+    states = [state for state in lines[0].split("\r") if state]
+    assert all(len(state) <= 80 for state in states)
+    assert re.fullmatch(r"entropy k=1, fold 3, C=1: top-1 0\.\d+, .* s\)", states[-1])
+
+
 @pytest.mark.parametrize("columns", [80, 40])
 def test_training_rewrites_one_line(files, tmp_path, columns):
     # A tolerance that takes many epochs, for many states.

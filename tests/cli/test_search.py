@@ -113,6 +113,15 @@ def test_info_of_a_pipeline_which_the_command_does_not_use(command, files):
     assert "train with --scale" in command("predict", "m", files / "data.svm").err
 
 
+@pytest.mark.parametrize("option", ["-o", "--labels"])
+def test_features_do_not_replace_their_inputs(command, option):
+    np.save("images.npy", np.zeros((2, 3, 4, 4)))
+    other = [] if option == "-o" else ["-o", "features.npy"]
+    ended = command("features", "net.pt", "images.npy", option, "images.npy", *other)
+    assert ended.code == 2
+    assert f"{option} images.npy: is what is read here, and would be lost" in ended.err
+
+
 def test_info_of_the_installation(command):
     facts = json.loads(command("info", "--json").out)
     assert facts["shortlist"] == shortlist.__version__

@@ -11,7 +11,9 @@ from typing import Annotated, Any
 from typer import Argument, Option
 
 from shortlist.cli.contest import Search
+from shortlist.cli.data import describe_data, read_data
 from shortlist.cli.options import MODEL, CostOption, OutputOptions
+from shortlist.cli.output import number, print_json, print_table, say, told_of_compilation
 from shortlist.cli.reading import ReadingOptions
 
 MEASUREMENT = "Measurement"
@@ -67,8 +69,6 @@ def bench(
     certificate, is given the answer: the weakest stopping rule that reaches the goal is searched,
     and only that run is timed. Nobody fits an intercept, whose regularisation would differ.
     """
-    from shortlist.cli.data import describe_data, read_data
-    from shortlist.cli.output import print_json, say
 
     wanted = losses.split(",")
     for name in wanted:
@@ -102,7 +102,6 @@ def _contest(
     name: str, examples: Any, cost: float, tol: float, repeat: int, output: OutputOptions
 ) -> list[Entry]:
     from shortlist import TopKClassifier
-    from shortlist.cli.output import say, told_of_compilation
 
     X, y = examples
     objective = _objective(name, X, y, cost)
@@ -214,7 +213,6 @@ _CONTESTS: dict[str, Callable[[float], dict[str, Callable[[int], Any]]]] = {
 
 
 def _print_contest(title: str, entries: list[Entry]) -> None:
-    from shortlist.cli.output import number, print_table
 
     rows = []
     for entry in entries:

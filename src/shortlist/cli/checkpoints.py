@@ -2,53 +2,59 @@
 
 import os
 import shutil
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 from typer import Option
 
 from shortlist.cli.options import TRAINING, OutputOptions
+from shortlist.cli.output import say
 
 
 @dataclass(frozen=True)
 class CheckpointOptions:
     """Where training is kept while it runs."""
 
+    panel: ClassVar[str] = TRAINING
+
     checkpoint: Annotated[
         str | None,
         Option(
             metavar="PATH",
-            rich_help_panel=TRAINING,
-            show_default=False,
             help="Keep training in this file (of cv: folder) while it runs: a process that was "
             "killed loses little. It is removed when all is done.",
         ),
     ] = None
     checkpoint_every: Annotated[
-        float,
-        Option(
-            metavar="SECONDS", rich_help_panel=TRAINING, help="The time between two checkpoints."
-        ),
+        float, Option(metavar="SECONDS", help="The time between two checkpoints.")
     ] = 60.0
     resume: Annotated[
         bool,
         Option(
             "--resume",
-            rich_help_panel=TRAINING,
             help="Go on from the checkpoint, if there is one: the same command can be repeated "
             "until it ends.",
         ),
     ] = False
 
-    def parameters(self, output: OutputOptions) -> dict[str, Any]:
-        """What an estimator takes; an error if a checkpoint would be lost."""
-        from shortlist.cli.output import say
+    def parameters(self, output: OutputOptions, others: Iterable[str | None]) -> dict[str, Any]:
+        """What an estimator takes; an error if a checkpoint would be lost.
+
+        ``others`` are the files that the command reads or writes: a checkpoint is removed at the
+        end, and must be none of them.
+        """
 
         if self.checkpoint is None:
             if self.resume:
                 raise ValueError("--resume: say from where: --checkpoint PATH")
             return {}
+        place = os.path.realpath(self.checkpoint)
+        if place in (os.path.realpath(other) for other in others if other is not None):
+            raise ValueError(
+                f"--checkpoint {self.checkpoint}: is read or written here, and would be lost"
+            )
         if os.path.lexists(self.checkpoint):
             if not self.resume:
                 raise ValueError(

@@ -9,7 +9,14 @@ import typer
 from typer import Option
 
 from shortlist.cli.checkpoints import CheckpointOptions
-from shortlist.cli.models import chosen_for
+from shortlist.cli.data import describe_data, how_read, labels_in, read_data
+from shortlist.cli.models import (
+    check_trainable,
+    chosen_for,
+    make_classifier,
+    read_validation,
+    remember_names,
+)
 from shortlist.cli.options import (
     MODEL,
     OUTPUT,
@@ -23,8 +30,20 @@ from shortlist.cli.options import (
     class_weights,
     estimator_parameters,
 )
+from shortlist.cli.output import (
+    check_output,
+    percent,
+    print_json,
+    print_line,
+    print_table,
+    saved_line,
+    say,
+    say_data,
+    told_of_compilation,
+)
 from shortlist.cli.reading import ReadingOptions
 from shortlist.cli.run import FAILED, INTERRUPTED
+from shortlist.cli.saving import save_somewhere
 from shortlist.cli.searching import SearchOptions
 
 if TYPE_CHECKING:
@@ -44,7 +63,6 @@ def cv(
             "--also",
             metavar="LOSS[:K]",
             rich_help_panel=MODEL,
-            show_default=False,
             help="Another loss to compare with, such as smooth_hinge or smooth_hinge:5; may be "
             "repeated.",
         ),
@@ -60,7 +78,6 @@ def cv(
             "--output",
             metavar="MODEL",
             rich_help_panel=OUTPUT,
-            show_default=False,
             help="Save the chosen models, one for every k, in this file.",
         ),
     ] = None,
@@ -77,29 +94,17 @@ def cv(
       shortlist cv data.csv --loss smooth_hinge -k 5 --also entropy:5 -v 10 -o model
       shortlist cv embeddings.npz --Cs 1e-6:1e5:12 --refine 2 --patience 3 -o model
     """
-    from shortlist.cli.output import (
-        check_output,
-        print_json,
-        print_line,
-        saved_line,
-        say,
-        say_data,
-        told_of_compilation,
-    )
 
+    inputs = (data, wanted.validation, reading.labels, reading.names)
     if model is not None:
-        inputs = (data, wanted.validation, reading.labels, reading.names)
         check_output(model, inputs=inputs, stdout=False)
     parameters = {
         **estimator_parameters(loss, shape, solver, output),
-        **checkpoints.parameters(output),
+        **checkpoints.parameters(output, (*inputs, model)),
         **wanted.parameters(),
         "losses": _families(loss, also),
     }
     ks = wanted.wanted_ks()
-    from shortlist.cli.data import describe_data, how_read, labels_in, read_data
-    from shortlist.cli.models import check_trainable, read_validation, remember_names
-    from shortlist.cli.saving import save_somewhere
 
     examples = read_data(data, reading, "train")
     if wanted.n_folds is not None:
@@ -191,7 +196,6 @@ def _best_accuracy(search: Any, k: int) -> float:
 
 def _print_tables(search: Any) -> None:
     """One table for each loss, a row for each C, a column for each k."""
-    from shortlist.cli.output import percent, print_table
 
     table = search.cv_results_
     rows_of: dict[tuple[str, int], list[int]] = {}
@@ -210,16 +214,15 @@ def _print_tables(search: Any) -> None:
         for i, row in enumerate(rows):
             line = [f"{table['C'][row]:.4g}"]
             for j, k in enumerate(search.ks_):
-                spread = f" ± {100 * table[f'std_top{k}'][row]:.1f}" if folds else ""
+                spread = f"±{100 * table[f'std_top{k}'][row]:.1f}" if folds else ""
                 star = "* " if (i, j + 1) in best else ""
                 line.append(f"{star}{percent(table[f'mean_top{k}'][row])}{spread}")
             cells.append([*line, f"{table['mean_seconds'][row]:.2f}"])
-        columns = ["C", *(f"top-{k} %" for k in search.ks_), "seconds a fit"]
+        columns = ["C", *(f"top-{k} %" for k in search.ks_), "seconds"]
         print_table(f"{loss}, k={own}", columns, cells, text_columns=(), best=best)
 
 
 def _print_choice(search: Any, several: bool) -> None:
-    from shortlist.cli.output import percent, print_line
 
     for k in search.ks_:
         family = f"{search.losses_[k]['loss']}, k={search.losses_[k]['k']}, " if several else ""
@@ -239,14 +242,6 @@ def cross_validate_one(
     output: OutputOptions,
 ) -> None:
     """LIBLINEAR's ``-v``: print the accuracy that one C has on held-out folds."""
-    from shortlist.cli.data import labels_in, read_data
-    from shortlist.cli.output import (
-        percent,
-        print_json,
-        print_line,
-        say_data,
-        told_of_compilation,
-    )
 
     parameters = estimator_parameters(loss, shape, solver, output)
     if folds < 2:
@@ -254,8 +249,6 @@ def cross_validate_one(
     examples = read_data(name, reading, "train")
     _check_folds(folds, examples)
     weights = class_weights(shape.class_weight, labels_in(examples))
-
-    from shortlist.cli.models import check_trainable, make_classifier
 
     model = make_classifier(kernel, C=cost, class_weight=weights, **parameters)
     check_trainable(model, examples)

@@ -5,14 +5,17 @@ from typing import Annotated, Any
 
 from typer import Option
 
-from shortlist.cli.models import chosen_for
-from shortlist.cli.options import (
-    DataArgument,
-    ModelArgument,
-    OutputOptions,
-    Ties,
-    parse_numbers,
+from shortlist.cli.classes import Classes
+from shortlist.cli.data import describe_data, read_data
+from shortlist.cli.models import (
+    checked_length,
+    chosen_for,
+    load_model,
+    reading_of,
+    say_differences,
 )
+from shortlist.cli.options import DataArgument, ModelArgument, OutputOptions, Ties, parse_numbers
+from shortlist.cli.output import percent, print_json, print_line, print_table
 from shortlist.cli.reading import ReadingOptions
 
 ACCURACY = "Accuracy"
@@ -29,7 +32,6 @@ def evaluate(
             "--ks",
             metavar="1,3,5",
             rich_help_panel=ACCURACY,
-            show_default=False,
             help="The lengths of the shortlist to report. Without it: 1 to 10, and the model's k.",
         ),
     ] = None,
@@ -40,7 +42,6 @@ def evaluate(
             "--k",
             metavar="K",
             rich_help_panel=ACCURACY,
-            show_default=False,
             help="The length for the table of classes. Without it, the model's.",
         ),
     ] = None,
@@ -74,18 +75,11 @@ def evaluate(
       shortlist evaluate letter.model letter
       shortlist evaluate model test.svm --ks 1,5,10 --classes 20
     """
-    from shortlist.cli.classes import Classes
-    from shortlist.cli.data import describe_data, read_data
-    from shortlist.cli.models import load_model, reading_of, say_differences
-    from shortlist.cli.output import print_json, print_line
     from shortlist.cli.ranking import Rankings
 
     trained = load_model(model, scores_only=True)
-    most = len(trained.classes_)
-    lengths = _lengths(ks, int(trained.k), most)
-    listed = int(trained.k) if k is None else k
-    if not 1 <= listed <= most:
-        raise ValueError(f"-k must be from 1 to {most}, the model's number of classes; got {k}")
+    lengths = _lengths(ks, trained)
+    listed = checked_length(trained, k)
     classes_known = Classes.of_model(trained, reading.names)
     like = reading_of(trained)
     examples = read_data(data, reading, "test", like=like)
@@ -125,16 +119,11 @@ def _hardest(reports: list[Any], wanted: int) -> list[Any]:
     return ordered if wanted < 0 else ordered[:wanted]
 
 
-def _lengths(text: str | None, own: int, most: int) -> list[int]:
+def _lengths(text: str | None, model: Any) -> list[int]:
     if text is None:
-        return sorted({*range(1, min(10, most) + 1), own})
+        return sorted({*range(1, min(10, len(model.classes_)) + 1), int(model.k)})
     lengths = parse_numbers(text, "--ks", int)
-    for length in lengths:
-        if not 1 <= length <= most:
-            raise ValueError(
-                f"--ks must be from 1 to {most}, the model's number of classes; got {length}"
-            )
-    return sorted(set(lengths))
+    return sorted({checked_length(model, length, "--ks") for length in lengths})
 
 
 def _warn(rankings: Any, lengths: list[int]) -> None:
@@ -158,7 +147,6 @@ def _warn(rankings: Any, lengths: list[int]) -> None:
 
 
 def _print_curve(rankings: Any, lengths: list[int], model: Any) -> None:
-    from shortlist.cli.output import percent, print_table
 
     of_several = hasattr(model, "estimators_")
     rows = []
@@ -185,7 +173,6 @@ def _entry(report: Any, known: Any) -> dict[str, Any]:
 
 
 def _print_classes(title: str, reports: list[Any], k: int, known: Any) -> None:
-    from shortlist.cli.output import percent, print_table
 
     rows = []
     for report in reports:

@@ -4,7 +4,15 @@ from typing import Annotated
 
 from typer import Option
 
+from shortlist.cli.models import load_model
 from shortlist.cli.options import OUTPUT, ModelArgument, OutputOptions, Precision
+from shortlist.cli.output import (
+    check_output,
+    print_json,
+    print_lines,
+    readable_size,
+    written_to,
+)
 
 EXPORT = "Export"
 
@@ -19,7 +27,6 @@ def export(
             "--output",
             metavar="FILE.onnx",
             rich_help_panel=OUTPUT,
-            show_default=False,
             help="Where to write the ONNX model.",
         ),
     ],
@@ -30,7 +37,6 @@ def export(
             "--k",
             metavar="K",
             rich_help_panel=EXPORT,
-            show_default=False,
             help="Length of the shortlists. Without it, the k that the model was trained for.",
         ),
     ] = None,
@@ -62,21 +68,8 @@ def export(
       shortlist export letter.model -o letter.onnx -k 3
     """
     from shortlist._files import atomic_write
-    from shortlist.cli.models import load_model
-    from shortlist.cli.output import (
-        check_output,
-        is_standard_output,
-        print_json,
-        print_line,
-        readable_size,
-        say,
-        written_to,
-    )
 
-    check_output(file, inputs=(model,))
-    to_stdout = is_standard_output(file)
-    if to_stdout and output.as_json:
-        raise ValueError("--json and -o - would both write to standard output")
+    check_output(file, inputs=(model,), as_json=output.as_json)
     trained = load_model(model)
     from shortlist.onnx import to_onnx
 
@@ -96,5 +89,4 @@ def export(
             f"C={float(facts['C']):.4g}, shortlists of {facts['shortlist_length']}",
             f"outputs: {', '.join(answers)}",
         ]
-        for line in lines:
-            say(output, line) if to_stdout else print_line(line)
+        print_lines(output, lines, beside=file)

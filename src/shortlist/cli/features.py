@@ -6,6 +6,7 @@ from typing import Annotated
 from typer import Argument, Option
 
 from shortlist.cli.options import OUTPUT, OutputOptions
+from shortlist.cli.output import check_output, print_json, print_line
 
 NETWORK = "Network"
 
@@ -16,7 +17,6 @@ def features(
         str,
         Argument(
             metavar="NETWORK",
-            show_default=False,
             help="timm:NAME or torchvision:NAME (pretrained, without the classifier), a "
             "TorchScript file (.pt), or MODULE:FUNCTION of yours that returns a torch module.",
         ),
@@ -25,7 +25,6 @@ def features(
         str,
         Argument(
             metavar="INPUTS",
-            show_default=False,
             help="A folder of images, with a subfolder for each class; an .npy file of inputs; or "
             "MODULE:FUNCTION of yours that returns a data set.",
         ),
@@ -34,8 +33,7 @@ def features(
         int, Option(metavar="N", rich_help_panel=NETWORK, help="Inputs at a time.")
     ] = 64,
     workers: Annotated[
-        int,
-        Option(metavar="N", rich_help_panel=NETWORK, help="Processes that load the inputs."),
+        int, Option(metavar="N", rich_help_panel=NETWORK, help="Processes that load the inputs.")
     ] = 0,
     image_size: Annotated[
         int,
@@ -50,7 +48,6 @@ def features(
         Option(
             metavar="DEVICE",
             rich_help_panel=NETWORK,
-            show_default=False,
             help="Where the network runs, such as cuda. Without it: the CPU.",
         ),
     ] = None,
@@ -69,7 +66,6 @@ def features(
             "--output",
             metavar="FILE.npy",
             rich_help_panel=OUTPUT,
-            show_default=False,
             help="Where to write the features.",
         ),
     ],
@@ -78,7 +74,6 @@ def features(
         Option(
             metavar="FILE.npy",
             rich_help_panel=OUTPUT,
-            show_default=False,
             help="Where to write the labels, if there are any. Without it: beside the features, "
             "as FILE.labels.npy.",
         ),
@@ -97,9 +92,10 @@ def features(
       shortlist features torchvision:resnet50 photos/train -o train.npy
       shortlist train train.npy --labels train.labels.npy -o model -k 5
     """
-    from shortlist.cli.output import check_output, print_json, print_line
 
-    check_output(file)
+    check_output(file, inputs=(network, source))
+    if labels is not None:
+        check_output(labels, "--labels", inputs=(network, source))
     if not file.endswith(".npy"):
         raise ValueError(f"-o {file}: the name must end in .npy")
     sys.path.insert(0, "")  # MODULE:FUNCTION may lie in the working directory

@@ -6,6 +6,7 @@ from typing import Annotated, Any
 from typer import Argument
 
 from shortlist.cli.options import OutputOptions
+from shortlist.cli.output import number, print_json, print_line, size_of
 
 # Parts of a description that have a section of their own, or say the same as another.
 _KNOWN = ("params", "result", "n_iter", "models", "ks", "chosen", "table")
@@ -17,7 +18,6 @@ def info(
         str | None,
         Argument(
             metavar="MODEL",
-            show_default=False,
             help="A model file. Without it: versions of Shortlist and of what it uses.",
         ),
     ] = None,
@@ -27,7 +27,6 @@ def info(
 
     Only the description is read, not the weights, so this is quick whatever the model's size.
     """
-    from shortlist.cli.output import print_json
 
     facts = _installation() if model is None else _facts(model)
     if output.as_json:
@@ -57,7 +56,6 @@ def _facts(path: str) -> dict[str, Any]:
 
 def _sections(facts: dict[str, Any]) -> dict[str, dict[str, Any]]:
     """The same for people: without what is only there to make the estimator again."""
-    from shortlist.cli.output import size_of
 
     steps, told = _steps(facts)
     meta = {name: _brief(value) for name, value in told.items() if name not in _KNOWN}
@@ -114,8 +112,8 @@ def _data(kept: dict[str, Any] | None) -> dict[str, Any]:
 def _chosen(meta: dict[str, Any]) -> dict[str, str]:
     """What a search chose for each k, in a line."""
     lines = {}
-    for k, number in zip(meta.get("ks", ()), meta.get("chosen", ()), strict=True):
-        own = meta["models"][number]["state"]["meta"]
+    for k, place in zip(meta.get("ks", ()), meta.get("chosen", ()), strict=True):
+        own = meta["models"][place]["state"]["meta"]
         params, result = own["params"], own["result"]
         gap = (
             f", relative gap {result['relative_gap']:.1e}"
@@ -142,7 +140,6 @@ def _brief(value: Any) -> Any:
 
 
 def _print_pairs(sections: dict[str, dict[str, Any]]) -> None:
-    from shortlist.cli.output import number, print_line
 
     width = max(len(name) for pairs in sections.values() for name in pairs)
     for title, pairs in sections.items():

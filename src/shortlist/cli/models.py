@@ -79,6 +79,18 @@ def model_for(model: Any, k: int) -> Any:
     return model.model_for(k) if hasattr(model, "estimators_") else model
 
 
+def checked_length(model: Any, k: int | None, option: str = "-k") -> int:
+    """The length of shortlists that was asked for, or else the model's own."""
+    most = len(model.classes_)
+    if k is None:
+        return int(model.k)
+    if not 1 <= k <= most:
+        raise ValueError(
+            f"{option} must be from 1 to {most}, the model's number of classes; got {k}"
+        )
+    return k
+
+
 def chosen_for(model: Any, k: int) -> dict[str, Any]:
     """The loss and C of the classifier that answers for shortlists of k."""
     mine = model_for(model, k)

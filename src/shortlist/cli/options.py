@@ -3,7 +3,7 @@
 import math
 from dataclasses import dataclass, fields
 from enum import StrEnum
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 from typer import Argument, Option
 
@@ -59,15 +59,13 @@ DataArgument = Annotated[
     str,
     Argument(
         metavar="DATA",
-        show_default=False,
         help="LibSVM text, .csv, .tsv (each also as .gz, .bz2 or .xz), .parquet, .arrow, .feather, "
         ".npy, .npz, .mat, or a folder of files of one format; - reads standard input; or a data "
         "set by name: letter (comes with Shortlist), news20, aloi, sector (downloaded once).",
     ),
 ]
 ModelArgument = Annotated[
-    str,
-    Argument(metavar="MODEL", show_default=False, help="A model that train or cv has saved."),
+    str, Argument(metavar="MODEL", help="A model that train or cv has saved.")
 ]
 
 
@@ -75,12 +73,13 @@ ModelArgument = Annotated[
 class LossOptions:
     """Which loss."""
 
+    panel: ClassVar[str] = MODEL
+
     loss: Annotated[
         LossName,
         Option(
             "--loss",
             metavar="LOSS",
-            rich_help_panel=MODEL,
             help="What to minimise: entropy (softmax regression at k=1), smooth_hinge, hinge (the "
             "multiclass SVM at k=1), truncated_entropy (nonconvex), or one-vs-all: ova_logistic, "
             "ova_smooth_hinge, ova_hinge. softmax is entropy at k=1.",
@@ -92,7 +91,6 @@ class LossOptions:
             "-k",
             "--k",
             metavar="K",
-            rich_help_panel=MODEL,
             help="Length of the shortlist to train for, 1 to the number of classes less one.",
         ),
     ] = 1
@@ -101,8 +99,6 @@ class LossOptions:
         Option(
             "-s",
             metavar="TYPE",
-            rich_help_panel=MODEL,
-            show_default=False,
             help="Instead of --loss, LIBLINEAR's number for it: 0 or 7 (ova_logistic), 3 "
             "(ova_hinge), 4 (hinge).",
         ),
@@ -137,12 +133,12 @@ CostOption = Annotated[
 class MachineOptions:
     """Where training takes place, and in how much memory."""
 
+    panel: ClassVar[str] = TRAINING
+
     memory_limit: Annotated[
         str | None,
         Option(
             metavar="SIZE",
-            rich_help_panel=TRAINING,
-            show_default=False,
             help="Keep the process below this much memory, such as 4GB: DATA that is larger is "
             "read in pieces.",
         ),
@@ -150,18 +146,13 @@ class MachineOptions:
     workers: Annotated[
         int | None,
         Option(
-            metavar="N",
-            rich_help_panel=TRAINING,
-            show_default=False,
-            help="Train on so many workers of a Ray cluster, each with a part of DATA.",
+            metavar="N", help="Train on so many workers of a Ray cluster, each with a part of DATA."
         ),
     ] = None
     ray: Annotated[
         str | None,
         Option(
             metavar="ADDRESS",
-            rich_help_panel=TRAINING,
-            show_default=False,
             help="The Ray cluster of --workers; 'auto' finds one on this machine. Without it one "
             "is started here and stopped again.",
         ),
@@ -184,11 +175,12 @@ class MachineOptions:
 class ShapeOptions:
     """What else makes the objective."""
 
+    panel: ClassVar[str] = MODEL
+
     variant: Annotated[
         Variant,
         Option(
             metavar="alpha|beta|printed",
-            rich_help_panel=MODEL,
             help="Which of the paper's two top-k simplices; the same at k=1. printed, for the "
             "hinges, is alpha by the paper's formula.",
         ),
@@ -197,7 +189,6 @@ class ShapeOptions:
         float,
         Option(
             metavar="NUMBER",
-            rich_help_panel=MODEL,
             help="How much smooth_hinge and ova_smooth_hinge are rounded; near 0 they are the "
             "plain hinges.",
         ),
@@ -206,7 +197,6 @@ class ShapeOptions:
         str | None,
         Option(
             metavar="ldam|NUMBERS",
-            rich_help_panel=MODEL,
             help="By how much labels are to lead, for the hinges: a number for each class, in "
             "order and separated by commas; ldam asks more of rare classes. 1 by default.",
         ),
@@ -215,7 +205,6 @@ class ShapeOptions:
         str | None,
         Option(
             metavar="NUMBERS",
-            rich_help_panel=MODEL,
             help="Weights of the worst, second worst, ... wrong label, for the hinges, such as "
             "3,2,1; in place of k equal ones.",
         ),
@@ -226,23 +215,19 @@ class ShapeOptions:
             "-B",
             "--bias",
             metavar="NUMBER",
-            rich_help_panel=MODEL,
             help="The intercept is the weight of a constant feature of this value. It is "
             "regularised like every weight; the larger the value, the less. 0 or less, as in "
             "-B -1: no intercept. (LIBLINEAR has none unless -B asks for it, Shortlist has one "
             "unless -B says no.)",
         ),
     ] = 1.0
-    no_intercept: Annotated[
-        bool, Option("--no-intercept", rich_help_panel=MODEL, help="The same as -B -1.")
-    ] = False
+    no_intercept: Annotated[bool, Option("--no-intercept", help="The same as -B -1.")] = False
     class_weight: Annotated[
         list[str] | None,
         Option(
             "-w",
             "--class-weight",
             metavar="LABEL=WEIGHT",
-            rich_help_panel=MODEL,
             help="Let a class count so many times; may be repeated. 'balanced' weighs every class "
             "by the inverse of its frequency.",
         ),
@@ -253,12 +238,12 @@ class ShapeOptions:
 class KernelOptions:
     """Scores that are not linear."""
 
+    panel: ClassVar[str] = KERNEL
+
     kernel: Annotated[
         Kernel | None,
         Option(
             metavar="KERNEL",
-            rich_help_panel=KERNEL,
-            show_default=False,
             help="rbf, exp(-gamma |x - z|^2); poly, (gamma <x, z> + coef0)^degree; linear; or "
             "precomputed, where DATA is the matrix itself. Without it: linear scores, trained by "
             "their weights.",
@@ -268,16 +253,14 @@ class KernelOptions:
         str,
         Option(
             metavar="NUMBER",
-            rich_help_panel=KERNEL,
             help="A number, scale (1 over the number of features times their variance), or auto "
             "(1 over the number of features).",
         ),
     ] = "scale"
-    degree: Annotated[int, Option(metavar="N", rich_help_panel=KERNEL, help="Of poly.")] = 3
-    coef0: Annotated[float, Option(metavar="NUMBER", rich_help_panel=KERNEL, help="Of poly.")] = 0.0
+    degree: Annotated[int, Option(metavar="N", help="Of poly.")] = 3
+    coef0: Annotated[float, Option(metavar="NUMBER", help="Of poly.")] = 0.0
     cache_size: Annotated[
-        float,
-        Option(metavar="MEBIBYTES", rich_help_panel=KERNEL, help="Memory for the kernel's matrix."),
+        float, Option(metavar="MEBIBYTES", help="Memory for the kernel's matrix.")
     ] = 1024.0
 
     def parameters(self) -> dict[str, Any]:
@@ -300,30 +283,25 @@ class KernelOptions:
 class SolverOptions:
     """How far to go."""
 
+    panel: ClassVar[str] = TRAINING
+
     tol: Annotated[
         float,
         Option(
             "-e",
             "--tol",
             metavar="NUMBER",
-            rich_help_panel=TRAINING,
             help="Stop when the objective is certified to be within this share of the best "
             "possible (the relative duality gap).",
         ),
     ] = 1e-3
     max_epochs: Annotated[
-        int,
-        Option(
-            metavar="N",
-            rich_help_panel=TRAINING,
-            help="Stop after so many passes over the data in any case.",
-        ),
+        int, Option(metavar="N", help="Stop after so many passes over the data in any case.")
     ] = 1000
     seed: Annotated[
         int,
         Option(
             metavar="N",
-            rich_help_panel=TRAINING,
             min=0,
             max=LARGEST_SEED,
             help="Seeds the order of visits: the same seed, the same model.",
@@ -346,10 +324,9 @@ QuietOption = Annotated[
 class OutputOptions:
     """What is told, and how."""
 
-    as_json: Annotated[
-        bool,
-        Option("--json", rich_help_panel=OUTPUT, help="Print the result as JSON."),
-    ] = False
+    panel: ClassVar[str] = OUTPUT
+
+    as_json: Annotated[bool, Option("--json", help="Print the result as JSON.")] = False
     quiet: QuietOption = False
 
 

@@ -58,6 +58,12 @@ def print_json(command: str, value: dict[str, Any]) -> None:
     standard_output().write(text + "\n")
 
 
+def print_lines(output: OutputOptions, lines: Iterable[str], *, beside: str) -> None:
+    """Print lines for people, on standard error if what is made goes to standard output."""
+    for line in lines:
+        say(output, line) if is_standard_output(beside) else print_line(line)
+
+
 def print_line(text: str = "") -> None:
     """Print a line for people; control characters in it are shown escaped."""
     sys.stdout.write(f"{escape_controls(text)}\n")
@@ -117,16 +123,23 @@ def number(value: float) -> str:
 
 
 def check_output(
-    path: str, option: str = "-o", inputs: Iterable[str | None] = (), *, stdout: bool = True
+    path: str,
+    option: str = "-o",
+    inputs: Iterable[str | None] = (),
+    *,
+    stdout: bool = True,
+    as_json: bool = False,
 ) -> None:
     """Raise an error now, rather than after the work, if ``path`` cannot or must not be written.
 
     ``inputs`` are what the command reads: none of them may be replaced by its output. With
-    ``stdout=False`` standard output is taken by the command's report.
+    ``stdout=False`` standard output is taken by the command's report, with ``as_json`` by JSON.
     """
     if is_standard_output(path):
         if not stdout:
             raise ValueError(f"{option} must be a file here; standard output takes the report")
+        if as_json:
+            raise ValueError(f"--json and {option} {path} would both write to standard output")
         return
     target = Path(os.path.realpath(path))
     for given in inputs:

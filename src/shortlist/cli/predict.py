@@ -12,7 +12,19 @@ from typing import IO, TYPE_CHECKING, Annotated, Any
 
 from typer import Option
 
+from shortlist.cli.classes import Classes
+from shortlist.cli.data import read_data
+from shortlist.cli.models import (
+    blocks_of_rows,
+    checked_length,
+    load_model,
+    model_for,
+    ranked_columns,
+    reading_of,
+    say_differences,
+)
 from shortlist.cli.options import OUTPUT, DataArgument, ModelArgument, QuietOption
+from shortlist.cli.output import check_output, is_device, is_standard_output, standard_output
 from shortlist.cli.reading import ReadingOptions
 from shortlist.cli.sets import SetOptions, set_blocks
 
@@ -39,7 +51,6 @@ def predict(
             "--k",
             metavar="K",
             rich_help_panel=PREDICTION,
-            show_default=False,
             help="Length of the shortlists. Without it, the k that the model was trained for.",
         ),
     ] = None,
@@ -103,17 +114,13 @@ def predict(
       shortlist predict model new.csv --proba -o shortlists.csv
       shortlist predict letter.model letter --coverage 0.95 --calibrate letter
     """
-    from shortlist.cli.classes import Classes
-    from shortlist.cli.data import read_data
-    from shortlist.cli.models import load_model, model_for, reading_of, say_differences
-    from shortlist.cli.output import check_output
 
-    check_output(output, inputs=(model, data, sets.calibrate, reading.names))
+    check_output(output, inputs=(model, data, sets.calibrate, reading.labels, reading.names))
     adaptive = sets.wanted(probabilities)
     if adaptive and k is not None:
         raise ValueError("--k and --coverage or --average-size exclude each other")
     saved = load_model(model, scores_only=not (adaptive or probabilities))
-    length = _checked_length(saved, k)
+    length = checked_length(saved, k)
     trained = model_for(saved, length)
     like = reading_of(saved)
     probable = sets.probable(trained, like, reading, model) if probabilities else None
@@ -139,17 +146,7 @@ def predict(
         sys.stderr.write(f"shortlist: a ' was put before {fields} that begin like a formula\n")
 
 
-def _checked_length(model: Any, k: int | None) -> int:
-    most = len(model.classes_)
-    if k is None:
-        return int(model.k)
-    if not 1 <= k <= most:
-        raise ValueError(f"-k must be from 1 to {most}, the model's number of classes; got {k}")
-    return k
-
-
 def _shortlists(model: Any, X: Any, k: int, probable: Any) -> Iterator[Block]:
-    from shortlist.cli.models import blocks_of_rows, ranked_columns
 
     for rows in blocks_of_rows(model, X):
         columns, values = ranked_columns(model, X[rows], k, probable)
@@ -217,7 +214,6 @@ def _rows(blocks: Iterator[Block]) -> Iterator[tuple[list[int], list[float]]]:
 
 @contextmanager
 def _opened(path: str) -> Iterator[IO[str]]:
-    from shortlist.cli.output import is_device, is_standard_output, standard_output
 
     if is_standard_output(path):
         yield standard_output()

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 from typer import Option
 
@@ -62,11 +62,12 @@ class ReadingOptions:
     same way, but for what is said here.
     """
 
+    panel: ClassVar[str] = READING
+
     format: Annotated[
         Format | None,
         Option(
             metavar="FORMAT",
-            rich_help_panel=READING,
             help="libsvm, csv, parquet, arrow, npy, npz or mat, where the name does not tell.",
         ),
     ] = None
@@ -74,8 +75,6 @@ class ReadingOptions:
         Split | None,
         Option(
             metavar="PART",
-            rich_help_panel=READING,
-            show_default=False,
             help="train, val or test: the part to take where DATA has several. Without it, "
             "train and cv take train; predict and evaluate take test.",
         ),
@@ -84,7 +83,6 @@ class ReadingOptions:
         str,
         Option(
             metavar="COLUMN",
-            rich_help_panel=READING,
             help="The labels' column, by name or number (0 is the first, -1 the last); 'none': "
             "there is none. 'auto' takes one named label, labels, target, class or y, otherwise "
             "the last, and says so.",
@@ -94,8 +92,6 @@ class ReadingOptions:
         str | None,
         Option(
             metavar="FILE",
-            rich_help_panel=READING,
-            show_default=False,
             help="For .npy, .npz and .mat: a second file with the labels, .npy or text with one "
             "label a line.",
         ),
@@ -104,8 +100,6 @@ class ReadingOptions:
         str | None,
         Option(
             metavar="FILE",
-            rich_help_panel=READING,
-            show_default=False,
             help="Names of the classes: text with one name a line, in the order of the labels, or "
             'JSON {"label": "name"}. They are kept in the model.',
         ),
@@ -114,7 +108,6 @@ class ReadingOptions:
         LabelType,
         Option(
             metavar="auto|int|str",
-            rich_help_panel=READING,
             help="For .csv and LibSVM text: whether labels are numbers or text.",
         ),
     ] = LabelType.auto
@@ -122,8 +115,6 @@ class ReadingOptions:
         bool | None,
         Option(
             "--header/--no-header",
-            rich_help_panel=READING,
-            show_default=False,
             help="For .csv: whether the first line names the columns. It is looked at otherwise.",
         ),
     ] = None
@@ -131,8 +122,6 @@ class ReadingOptions:
         str | None,
         Option(
             metavar="TEXT",
-            rich_help_panel=READING,
-            show_default=False,
             help="For .csv: what separates columns, if not a comma (or a tab in .tsv).",
         ),
     ] = None
@@ -140,7 +129,6 @@ class ReadingOptions:
         IndexBase,
         Option(
             metavar="auto|0|1",
-            rich_help_panel=READING,
             help="For LibSVM text: the number of the first feature. 'auto' is 0 if the training "
             "file has an index 0, and 1 otherwise.",
         ),
@@ -150,8 +138,6 @@ class ReadingOptions:
         Option(
             "--dtype",
             metavar="TYPE",
-            rich_help_panel=READING,
-            show_default=False,
             help="float32 or float64: the precision of the features, and so of training. float32 "
             "takes half the memory. Without it: the file's own, float64 for text.",
         ),
@@ -161,7 +147,6 @@ class ReadingOptions:
         Option(
             metavar="COLUMN",
             rich_help_panel=TABLES,
-            show_default=False,
             help="Leave this column out, by name or number; may be repeated.",
         ),
     ] = None
@@ -171,7 +156,6 @@ class ReadingOptions:
             "--id",
             metavar="COLUMN",
             rich_help_panel=TABLES,
-            show_default=False,
             help="The column with the examples' names. It is no feature; predict repeats it.",
         ),
     ] = None
@@ -181,7 +165,6 @@ class ReadingOptions:
             "--weight",
             metavar="COLUMN",
             rich_help_panel=TABLES,
-            show_default=False,
             help="The column that says how much each example counts in training. It is no feature.",
         ),
     ] = None
@@ -190,7 +173,6 @@ class ReadingOptions:
         Option(
             metavar="error|mean|drop",
             rich_help_panel=TABLES,
-            show_default=False,
             help="Missing values (empty, NA, NaN, null, ?): an error, the feature's mean in the "
             "training data, or leave the example out. Without it, as in training; there, an error.",
         ),
@@ -199,8 +181,6 @@ class ReadingOptions:
         Scale | None,
         Option(
             metavar="standard|minmax|l2",
-            rich_help_panel=READING,
-            show_default=False,
             help="Bring the features to similar sizes, which makes training faster: mean 0 and "
             "deviation 1; from 0 to 1; or rows of length 1. The numbers come from the training "
             "data and are kept in the model. Zeros of sparse data stay zeros.",

@@ -6,6 +6,7 @@ from typing import Annotated, Any
 from typer import Argument, Option
 
 from shortlist.cli.options import OUTPUT, OutputOptions
+from shortlist.cli.output import print_json, print_line, print_table
 
 EXPERIMENT = "Experiment"
 
@@ -16,7 +17,6 @@ def reproduce(
         str | None,
         Argument(
             metavar="NAME",
-            show_default=False,
             help="circle, letter, caltech101, news20, aloi, features, glyphs, languages, "
             "countries, convergence, lambert, losses, calibration, finetune, or all. Without it: "
             "what each of them shows.",
@@ -26,7 +26,6 @@ def reproduce(
         str | None,
         Argument(
             metavar="DATASET",
-            show_default=False,
             help="With features: what the features are of. A data set of the paper, such as "
             "flowers or sun397, has the paper's numbers beside.",
         ),
@@ -35,7 +34,6 @@ def reproduce(
         str | None,
         Argument(
             metavar="FOLDER",
-            show_default=False,
             help="With features: where they are, as train.npy with train.labels.npy (or as "
             "train.npz), and the same for test and, if there is one, val.",
         ),
@@ -46,7 +44,6 @@ def reproduce(
             "--data",
             metavar="FILE",
             rich_help_panel=EXPERIMENT,
-            show_default=False,
             help="The data of an experiment that does not come with its own. With all: "
             "NAME=FILE, and may be repeated.",
         ),
@@ -57,7 +54,6 @@ def reproduce(
             "--test-data",
             metavar="FILE",
             rich_help_panel=EXPERIMENT,
-            show_default=False,
             help="The test examples, where the data file has only those to train on.",
         ),
     ] = None,
@@ -84,13 +80,11 @@ def reproduce(
             "--jobs",
             metavar="N",
             rich_help_panel=EXPERIMENT,
-            show_default=False,
             help="Number of processes. Without it: one for each processor.",
         ),
     ] = None,
     seed: Annotated[
-        int,
-        Option("--seed", metavar="N", rich_help_panel=EXPERIMENT, help="Seeds what is random."),
+        int, Option("--seed", metavar="N", rich_help_panel=EXPERIMENT, help="Seeds what is random.")
     ] = 0,
     settings: Annotated[
         list[str] | None,
@@ -98,7 +92,6 @@ def reproduce(
             "--set",
             metavar="NAME=VALUE",
             rich_help_panel=EXPERIMENT,
-            show_default=False,
             help="An option of the experiment itself; may be repeated.",
         ),
     ] = None,
@@ -109,7 +102,6 @@ def reproduce(
             "--output",
             metavar="FOLDER",
             rich_help_panel=OUTPUT,
-            show_default=False,
             help="Where tables, figures and the report go. Without it: results/NAME.",
         ),
     ] = None,
@@ -153,7 +145,6 @@ def reproduce(
         raise ValueError(f"{error} (--data FILE, --test-data FILE, --download)") from error
     except UnknownOption as error:
         raise ValueError(f"--set: {error}") from error
-    from shortlist.cli.output import print_json, print_line
 
     if output.as_json:
         print_json(
@@ -176,7 +167,6 @@ def _console(stderr: bool = False) -> Any:
 
 
 def _list_experiments(output: OutputOptions) -> None:
-    from shortlist.cli.output import print_json, print_line, print_table
     from shortlist.experiments import EXPERIMENTS
 
     if output.as_json:

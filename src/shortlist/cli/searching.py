@@ -1,7 +1,7 @@
 """The options of ``cv`` that say which models to try, and on what to measure them."""
 
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 from typer import Option
 
@@ -18,13 +18,13 @@ _USUAL_REPEATS = 5
 class SearchOptions:
     """Which values of C to try, and how each is measured."""
 
+    panel: ClassVar[str] = SEARCH
+
     costs: Annotated[
         str | None,
         Option(
             "--Cs",
             metavar="NUMBERS",
-            rich_help_panel=SEARCH,
-            show_default=False,
             help="The values of C: 0.1,1,10, or 1e-3:1e3:7 for seven from the first to the second, "
             "evenly spaced in logarithm. Without it: 1e-5:1e3:9.",
         ),
@@ -34,30 +34,18 @@ class SearchOptions:
         Option(
             "--ks",
             metavar="1,3,5",
-            rich_help_panel=SEARCH,
-            show_default=False,
             help="The lengths of the shortlist to measure, and to choose a model for. Without it: "
             "1, 3, 5, 10 and the loss's own k, as far as there are classes.",
         ),
     ] = None
     folds: Annotated[
-        int | None,
-        Option(
-            "-v",
-            "--folds",
-            metavar="N",
-            rich_help_panel=SEARCH,
-            show_default=False,
-            help="Number of folds. Without it: 5.",
-        ),
+        int | None, Option("-v", "--folds", metavar="N", help="Number of folds. Without it: 5.")
     ] = None
     validation: Annotated[
         str | None,
         Option(
             "--val",
             metavar="DATA",
-            rich_help_panel=SEARCH,
-            show_default=False,
             help="Measure on this data instead of on folds. It is read like DATA; of a data set "
             "in parts, its val. The models are then trained on DATA alone, as in the paper.",
         ),
@@ -67,8 +55,6 @@ class SearchOptions:
         Option(
             "--extend",
             metavar="N",
-            rich_help_panel=SEARCH,
-            show_default=False,
             help="Where the best C is at an end of the range, try up to N values beyond it. "
             "Without it: 4, but none if --Cs is given.",
         ),
@@ -76,17 +62,13 @@ class SearchOptions:
     refine: Annotated[
         int,
         Option(
-            metavar="N",
-            rich_help_panel=SEARCH,
-            help="Then, N times, try C halfway between the best and its neighbours.",
+            metavar="N", help="Then, N times, try C halfway between the best and its neighbours."
         ),
     ] = 0
     patience: Annotated[
         int | None,
         Option(
             metavar="N",
-            rich_help_panel=SEARCH,
-            show_default=False,
             help="Leave out the largest values of C once N in a row were worse than the best "
             "before them, for every k. Without it, all are tried.",
         ),
@@ -95,25 +77,15 @@ class SearchOptions:
         int | None,
         Option(
             metavar="N",
-            rich_help_panel=SEARCH,
-            show_default=False,
             help="Few-shot training: instead of folds, random subsets with N examples of each "
             "class, measured on --val or else on all other examples. The models are those of the "
             "first subset.",
         ),
     ] = None
     repeats: Annotated[
-        int | None,
-        Option(
-            metavar="N",
-            rich_help_panel=SEARCH,
-            show_default=False,
-            help="How many such subsets. Without it: 5.",
-        ),
+        int | None, Option(metavar="N", help="How many such subsets. Without it: 5.")
     ] = None
-    jobs: Annotated[
-        int, Option("-j", "--jobs", metavar="N", rich_help_panel=SEARCH, help="Fits at a time.")
-    ] = 1
+    jobs: Annotated[int, Option("-j", "--jobs", metavar="N", help="Fits at a time.")] = 1
 
     @property
     def n_folds(self) -> int | None:

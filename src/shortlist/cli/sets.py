@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 from typer import Option
 
+from shortlist.cli.models import blocks_of_rows, ranked_columns, read_validation
 from shortlist.cli.reading import ReadingOptions
 
 if TYPE_CHECKING:
@@ -21,13 +22,13 @@ SETS = "Lists as long as needed"
 class SetOptions:
     """What the lists are to hold, and the examples that tell how long they must be."""
 
+    panel: ClassVar[str] = SETS
+
     coverage: Annotated[
         float | None,
         Option(
             "--coverage",
             metavar="SHARE",
-            rich_help_panel=SETS,
-            show_default=False,
             help="Lists that hold the right label with this probability, such as 0.95. "
             "Needs --calibrate.",
         ),
@@ -37,8 +38,6 @@ class SetOptions:
         Option(
             "--average-size",
             metavar="NUMBER",
-            rich_help_panel=SETS,
-            show_default=False,
             help="Instead of --coverage: lists of this length on average, long where they need to "
             "be. Needs --calibrate.",
         ),
@@ -48,8 +47,6 @@ class SetOptions:
         Option(
             "--calibrate",
             metavar="FILE",
-            rich_help_panel=SETS,
-            show_default=False,
             help="Examples with labels that the model was not trained on. Of data in several "
             "parts, val. With --proba, probabilities are fitted to them (temperature scaling).",
         ),
@@ -73,7 +70,6 @@ class SetOptions:
 
     def probable(self, model: Any, like: Reading, reading: ReadingOptions, path: str) -> Any:
         """What gives a model's probabilities: itself, or temperature scaling if calibrated."""
-        from shortlist.cli.models import read_validation
         from shortlist.datasets import DataError
 
         if self.calibrate is None:
@@ -94,7 +90,6 @@ class SetOptions:
 
     def around(self, model: Any, like: Reading, reading: ReadingOptions) -> ConformalShortlist:
         """The sets around a model, calibrated."""
-        from shortlist.cli.models import read_validation
         from shortlist.conformal import ConformalShortlist
         from shortlist.datasets import DataError
 
@@ -115,7 +110,6 @@ class SetOptions:
 
 def set_blocks(sets: ConformalShortlist, X: Any, probable: Any) -> Iterator[tuple[list, list]]:
     """Yield columns of labels, best first, and scores of the sets, a block of rows at a time."""
-    from shortlist.cli.models import blocks_of_rows, ranked_columns
 
     for rows in blocks_of_rows(sets.model, X):
         inside = sets.predict_set(X[rows]).toarray()

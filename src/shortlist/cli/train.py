@@ -6,6 +6,14 @@ import typer
 from typer import Option
 
 from shortlist.cli.checkpoints import CheckpointOptions
+from shortlist.cli.data import how_read, labels_in, read_data
+from shortlist.cli.models import (
+    check_trainable,
+    make_classifier,
+    read_validation,
+    remember_names,
+    say_differences,
+)
 from shortlist.cli.options import (
     OUTPUT,
     TRAINING,
@@ -20,8 +28,20 @@ from shortlist.cli.options import (
     class_weights,
     estimator_parameters,
 )
+from shortlist.cli.output import (
+    check_output,
+    number,
+    percent,
+    print_json,
+    print_lines,
+    saved_line,
+    say,
+    say_data,
+    told_of_compilation,
+)
 from shortlist.cli.reading import ReadingOptions
 from shortlist.cli.run import FAILED, INTERRUPTED
+from shortlist.cli.saving import save_somewhere
 
 
 def train(
@@ -39,7 +59,6 @@ def train(
         Option(
             metavar="MODEL",
             rich_help_panel=TRAINING,
-            show_default=False,
             help="Begin at the weights of this model instead of at zero. It must have the same "
             "loss, classes and features; C and the examples may differ. DATA is read as its data "
             "was.",
@@ -52,7 +71,6 @@ def train(
             "--folds",
             metavar="N",
             rich_help_panel=TRAINING,
-            show_default=False,
             help="Print the accuracy of N-fold cross-validation; no model is made.",
         ),
     ] = None,
@@ -62,7 +80,6 @@ def train(
             "--val",
             metavar="DATA",
             rich_help_panel=TRAINING,
-            show_default=False,
             help="Other data to measure the accuracy on. It is read like DATA; of a data set in "
             "parts, its val.",
         ),
@@ -75,7 +92,6 @@ def train(
             "--output",
             metavar="MODEL",
             rich_help_panel=OUTPUT,
-            show_default=False,
             help="Where to save the model. The file appears whole or not at all. - is standard "
             "output.",
         ),
@@ -110,17 +126,12 @@ def train(
         return
     if model is None:
         raise ValueError("say where to save the model: -o MODEL (or -v N to cross-validate)")
-    from shortlist.cli.output import check_output, is_standard_output
 
-    check_output(model, inputs=(data, validation, warm_start, reading.labels, reading.names))
-    to_stdout = is_standard_output(model)
-    if to_stdout and output.as_json:
-        raise ValueError("--json and -o - would both write to standard output")
-    kept_in = checkpoints.parameters(output)
+    inputs = (data, validation, warm_start, reading.labels, reading.names)
+    check_output(model, inputs=inputs, as_json=output.as_json)
+    kept_in = checkpoints.parameters(output, (*inputs, model))
     given = (loss, shape, solver, kernel, machine, reading, output)
     trained, summary, kept = _fit(data, cost, validation, warm_start, *given, kept_in)
-    from shortlist.cli.output import print_json, print_line, saved_line, say
-    from shortlist.cli.saving import save_somewhere
 
     saved = save_somewhere(trained.set_params(verbose=0), model, kept)
     interrupted = trained.result_.status == "interrupted"
@@ -131,8 +142,7 @@ def train(
     if output.as_json:
         print_json("train", {**summary, "model": saved})
     elif not output.quiet:
-        for line in [*_lines(summary), saved_line(saved)]:
-            say(output, line) if to_stdout else print_line(line)
+        print_lines(output, [*_lines(summary), saved_line(saved)], beside=model)
     if interrupted:
         raise typer.Exit(INTERRUPTED)
     if saved != model:
@@ -154,8 +164,6 @@ def _fit(
     kept_in: dict[str, Any],
 ) -> tuple[Any, dict[str, Any], dict[str, Any]]:
     """The fitted classifier, what there is to tell of it, and how its data was read."""
-    from shortlist.cli.data import how_read, labels_in, read_data
-    from shortlist.cli.output import say_data, told_of_compilation
 
     parameters = estimator_parameters(loss, shape, solver, output)
     machine.check()
@@ -170,14 +178,6 @@ def _fit(
     X, y = examples
     if start is not None:
         start.check_labels(examples)
-
-    from shortlist.cli.models import (
-        check_trainable,
-        make_classifier,
-        read_validation,
-        remember_names,
-        say_differences,
-    )
 
     weights = class_weights(shape.class_weight, labels_in(examples))
     parameters.update(C=cost, class_weight=weights, memory_limit=machine.memory_limit, **kept_in)
@@ -234,8 +234,6 @@ def _accuracies(model: Any, examples: Any) -> dict[str, float]:
 
 def _lines(summary: dict[str, Any]) -> list[str]:
     import math
-
-    from shortlist.cli.output import number, percent
 
     seconds = f"{summary['seconds']:.2f} s"
     if summary["compile_seconds"] > 0.1:

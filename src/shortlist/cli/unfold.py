@@ -13,7 +13,8 @@ from typing import Any, get_type_hints
 def unfold(command: Callable[..., None]) -> Callable[..., None]:
     """Return the command with every dataclass parameter replaced by that class's fields.
 
-    Each field is annotated as typer wants an option to be and has a default.
+    Each field is annotated as typer wants an option to be and has a default. Help shows it under
+    the heading that the class calls ``panel``, unless the option has one of its own.
     """
     parameters: list[inspect.Parameter] = []
     groups: dict[str, tuple[type, list[str]]] = {}
@@ -23,6 +24,8 @@ def unfold(command: Callable[..., None]) -> Callable[..., None]:
             parameters.append(parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY))
             continue
         hints = get_type_hints(kind, include_extras=True)
+        for option in (hints[field.name].__metadata__[0] for field in fields(kind)):
+            option.rich_help_panel = option.rich_help_panel or vars(kind)["panel"]
         groups[parameter.name] = (kind, [field.name for field in fields(kind)])
         parameters += [
             inspect.Parameter(

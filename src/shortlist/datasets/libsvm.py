@@ -13,6 +13,7 @@ import os
 import warnings
 from array import array
 from collections.abc import Iterator
+from operator import lt
 from typing import IO, Any
 
 import numpy as np
@@ -143,10 +144,10 @@ def _check_options(
 
 
 class _Lines:
-    """A file's lines for scikit-learn's parser, which sees a 0 in place of the labels.
+    """The features of a file's examples, line by line.
 
     The labels' texts and the line numbers of the examples are kept; ``current`` is the line that
-    the parser was given last, for an error that names it.
+    was given last, for an error that names it.
     """
 
     def __init__(self, file: IO[bytes], path: str) -> None:
@@ -154,10 +155,6 @@ class _Lines:
         self.labels: list[str] = []
         self.numbers = array("q")
         self.current = b""
-
-    def read(self) -> bytes:
-        """Not used: the parser takes what has this method for a file, and iterates over it."""
-        raise NotImplementedError
 
     def __iter__(self) -> Iterator[bytes]:
         distinct: dict[bytes, str] = {}  # one text for equal labels
@@ -176,7 +173,7 @@ class _Lines:
             self.current = rest
             if b"_" in rest:  # Python would take 1_0 for 10
                 raise ValueError("holds an underscore")
-            yield b"0 " + rest
+            yield rest
 
     def line_of(self, X: sparse.csr_matrix, entry: int) -> int:
         """The line number of the example that holds an entry of X."""
@@ -187,13 +184,11 @@ def _parse(
     lines: _Lines, dtype: np.dtype, zero_based: bool | str, guessed: bool
 ) -> sparse.csr_matrix:
     """Return the features, columns numbered as in the file."""
-    from sklearn.datasets import load_svmlight_file
-
     try:
-        X, _ = load_svmlight_file(lines, dtype=dtype, zero_based=True)
+        X = _matrix(lines, dtype)
     except DataError:
         raise
-    except (ValueError, OverflowError, TypeError) as error:
+    except (ValueError, OverflowError) as error:
         if not lines.numbers:
             raise DataError(str(error), path=lines.path) from None
         problem = _features_problem(lines.current.decode("utf-8", errors="replace").split())
@@ -214,6 +209,24 @@ def _parse(
             )
         raise DataError(words, path=lines.path, line=lines.line_of(X, entry))
     return X
+
+
+def _matrix(lines: _Lines, dtype: np.dtype) -> sparse.csr_matrix:
+    indices, values, ends = array("i"), array("d"), array("q", [0])
+    for features in lines:
+        pairs = [pair.split(b":") for pair in features.split()]
+        if pairs and pairs[0][0] == b"qid":
+            del pairs[0]
+        own = [int(index) for index, _ in pairs]
+        if not all(map(lt, own, own[1:])) or (own and own[0] < 0):
+            raise ValueError("indices do not ascend")
+        indices.extend(own)
+        values.extend([float(value) for _, value in pairs])
+        ends.append(len(indices))
+    columns = np.frombuffer(indices, dtype=np.int32)
+    width = int(columns.max()) + 1 if columns.size else 1
+    data = np.frombuffer(values, dtype=np.float64).astype(dtype)
+    return sparse.csr_matrix((data, columns, np.array(ends)), shape=(len(ends) - 1, width))
 
 
 def _labels(

@@ -102,7 +102,8 @@ class TopKClassifierCV(ShortlistClassifier):
     random_state : int, RandomState or None, default=None
         Seeds the order of visits, the same for all fits, and the subsets of ``shots``.
     verbose : int, default=0
-        1 writes a line for every fit of the search, 2 shows progress within fits too.
+        1 writes a line for every fit of the search, which on a terminal replaces the one before; 2
+        shows progress within fits too.
     checkpoint : path-like or None, default=None
         A folder to keep finished and unfinished fits in, each as the ``checkpoint`` of
         :class:`TopKClassifier`: the same ``fit`` in another process goes on from there.

@@ -21,6 +21,7 @@ from shortlist.estimators.cv_grid import SAME
 from shortlist.estimators.cv_measure import Measure, Measured
 from shortlist.estimators.linear import TopKClassifier
 from shortlist.estimators.paths import ModelPath
+from shortlist.estimators.progress import tell_fit
 
 
 @dataclass(frozen=True)
@@ -100,7 +101,8 @@ class Path:
         name = f"{self.template.loss} k={self.template.k}"
         if self.fold.train is not None or not isinstance(self.fold.held_out, Part):
             name += f", fold {self.fold.number + 1}"  # a given validation set is no fold
-        sys.stderr.write(f"{name}, C={C:g}: {', '.join(values)} ({outcome.seconds:.1f} s)\n")
+        values[-1] += f" ({outcome.seconds:.1f} s)"
+        tell_fit(f"{name}, C={C:g}", values)
 
 
 class PathsRunner(Protocol):

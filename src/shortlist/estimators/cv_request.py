@@ -38,6 +38,7 @@ from shortlist.estimators.cv_paths import (
 from shortlist.estimators.linear import TopKClassifier
 from shortlist.estimators.multilabel import is_indicator
 from shortlist.estimators.normalization import normalized
+from shortlist.estimators.progress import one_line_for_fits
 from shortlist.estimators.training import (
     check_input,
     class_factors,
@@ -68,6 +69,11 @@ class Request:
     verbose: int
 
     def fit_paths(self) -> tuple[list[Path], bool]:
+        """Make all fits of the search; see :meth:`_fit_paths`."""
+        with one_line_for_fits(self.verbose):
+            return self._fit_paths()
+
+    def _fit_paths(self) -> tuple[list[Path], bool]:
         """Rounds of fits, all families and folds together, until no grid asks for more.
 
         Returns the paths, and whether Ctrl-C ended them: then these are what was finished.
