@@ -195,7 +195,7 @@ def check_exactly(row, solution, X, y, cost, bias, reference):
         *((row, setting) for row in SIMPLE_LOSSES for setting in SETTINGS),
         *((row, setting) for row in TOP_2_LOSSES for setting in HARD_SETTINGS),
     ],
-    ids=str,
+    ids=lambda each: each if isinstance(each, str) else each.id,
 )
 def test_results_against_fifty_digits(row, setting):
     """By coordinate steps, descents and smoothed finishes, as settings have it."""
