@@ -21,13 +21,15 @@ from numba.extending import intrinsic
 
 from shortlist._jit import njit
 
-# Rounds of a waiting loop before the thread offers its core to others: some tenths of a
-# millisecond, more than a wait takes on a machine that is not busy.
-SPINS_BEFORE_YIELD = 200_000
+# Rounds of a waiting loop before the thread gives its core away: some tenths of a millisecond, more
+# than a wait takes on a machine that is not busy. On a busy one the thread that is waited for may
+# need this core: so the waiting one sleeps, for so many microseconds at a time.
+SPINS_BEFORE_SLEEP = 200_000
+SLEEP_MICROSECONDS = 50
 
 
 class Blas(NamedTuple):
-    """Addresses of the BLAS functions of one precision, and of the system's ``yield``."""
+    """Addresses of the BLAS functions of one precision, and of the system's short sleep."""
 
     gemm: int
     syrk: int
@@ -56,9 +58,9 @@ def _address(capsule: Any) -> int:
 
 def _give_way() -> int:
     if sys.platform == "win32":
-        function = ctypes.windll.kernel32.SwitchToThread
+        function = ctypes.windll.kernel32.SwitchToThread  # it takes no argument, and ignores ours
     else:
-        function = ctypes.CDLL(None).sched_yield
+        function = ctypes.CDLL(None).usleep
     return int(ctypes.cast(function, ctypes.c_void_p).value or 0)
 
 
@@ -177,8 +179,8 @@ def _wait_for(blas, signals, place, value):
     spins = 0
     while _load_signal(address) < value:
         spins += 1
-        if spins > SPINS_BEFORE_YIELD:
-            _call_address(blas.give_way, ())
+        if spins > SPINS_BEFORE_SLEEP:
+            _call_address(blas.give_way, (np.int64(SLEEP_MICROSECONDS),))
 
 
 @njit

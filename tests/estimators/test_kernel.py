@@ -81,8 +81,12 @@ def test_the_cosine_is_the_linear_kernel_of_rows_of_length_one(data):
     units = normalize(X)
     linear = KernelTopKClassifier(kernel="linear", **params).fit(units, y)
     expected = linear.decision_function(units)
-    np.testing.assert_allclose(cosine.decision_function(X), expected, atol=1e-6)
-    np.testing.assert_allclose(cosine.decision_function(7 * X), expected, atol=1e-6)
+    # Both are within sqrt(2 gap) of the optimum, and rows have length one.
+    close = sum(np.sqrt(2.0 * model.result_.gap) for model in (cosine, linear))
+    assert close < 1e-2
+    np.testing.assert_allclose(cosine.decision_function(X), expected, rtol=0, atol=close)
+    own = cosine.decision_function(X)
+    np.testing.assert_allclose(cosine.decision_function(7 * X), own, atol=1e-12)
 
 
 def test_the_objective_is_that_of_cvxpy(data):

@@ -43,9 +43,15 @@ class KernelFunction:
         if self.kernel == "cosine":
             return cosine_similarity(X, Z, dense_output=True)
         if self.kernel == "rbf":
+            own, others = row_norms(X, squared=True), norms
+            if others is None:
+                others = row_norms(Z, squared=True)
+            if not (np.isfinite(own).all() and np.isfinite(others).all()):
+                raise ValueError(
+                    "the squared norm of an example is infinity in this precision: scale features"
+                )
             K = safe_sparse_dot(X, Z.T, dense_output=True)
-            squares = row_norms(Z, squared=True) if norms is None else norms
-            radial_from_products(K, row_norms(X, squared=True), squares, self.gamma)
+            radial_from_products(K, own, others, self.gamma)
             return K
         return self._own(X, Z)
 

@@ -176,7 +176,7 @@ def _solve(loss, f, y, eta, start, work):
             for t in range(count):
                 z[t] = max((f[places[t]] - top) * inverse, lowest)
             theta = _solve_few(loss, z, (1.0 + (np.float64(top) - own)) / scale, eta / scale)
-            if theta >= guess or guess <= least:
+            if not theta < guess or guess <= least:
                 break
             guess = theta - _SLACK
         else:
@@ -274,7 +274,8 @@ def _solve_few_simplex(z, top, rho):
             if z[j] > t:
                 total += np.float64(z[j])
                 above += 1
-        if above == inside or above == 0:
+        # They fall away only, but for rounding.
+        if above >= inside or above == 0:
             break
         inside = above
         # The sum is theta / rho or one, whichever is smaller.
