@@ -170,7 +170,7 @@ IMAGENET = (1_281_167, 768, 1000)
     ("row", "limit", "disk", "expected"),
     [
         (LOSSES[0], 24 * GIB, 0, (None, "memory")),
-        (LOSSES[0], 8 * GIB, 0, (1 << 28, "memory")),
+        (LOSSES[0], 8 * GIB, 0, ((1 << 28) * 768 // 1768, "memory")),
         (LOSSES[0], 4 * GIB, 0, (1 << 28, "none")),
         (LOSSES[0], 4 * GIB, 20 * GIB, ((1 << 28) * 768 // 1768, "mapped")),
         (LOSSES[1], 4 * GIB, 0, (1 << 28, "memory")),
