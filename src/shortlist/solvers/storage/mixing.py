@@ -117,6 +117,13 @@ class TakenDuals(SparseDuals):
         self._take()
 
 
+def taken_duals(duals: Duals, mixture: Mixture) -> Duals:
+    """The duals of a piece, to be changed and put back."""
+    if isinstance(duals, SparseDuals):
+        return TakenDuals(duals, mixture)
+    return mixture.taken(duals)
+
+
 def put_back(own: Duals, mixture: Mixture, duals: Duals) -> None:
     """Put the duals of a piece back to those of all examples."""
     if isinstance(own, TakenDuals):

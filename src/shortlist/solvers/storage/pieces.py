@@ -29,10 +29,10 @@ from shortlist.solvers.storage.features import FeatureStorage
 from shortlist.solvers.storage.local import LocalDuals
 from shortlist.solvers.storage.mixing import (
     Mixture,
-    TakenDuals,
     mixtures,
     put_back,
     rows_of_run,
+    taken_duals,
 )
 from shortlist.solvers.storage.support import polish_support
 from shortlist.solvers.threads import Crew
@@ -144,15 +144,15 @@ class PiecedStorage(ExplicitWeights, LocalDuals, NoSupportVisits):
         random = np.random.default_rng(int(order[0]))
         found = mixtures(order, self.n, self.rows_per_piece, self.rows_per_run, random)
 
-        def read(number: int) -> tuple[FeatureStorage, NDArray | None]:
+        def read(number: int) -> tuple[FeatureStorage, Duals | None]:
             mixture, duals = found[number], state.duals
-            ahead = mixture.taken(duals) if isinstance(duals, np.ndarray) else None
+            # Lists of duals move in their pool while another piece is worked on.
+            ahead = None if isinstance(duals, SparseDuals) else taken_duals(duals, mixture)
             return self._read_mixture(mixture), ahead
 
         for number, (piece, ahead) in enumerate(self._ahead(read, range(len(found)))):
             mixture = found[number]
-            # Lists of duals move in their pool while another piece is worked on.
-            duals = ahead if ahead is not None else TakenDuals(state.duals, mixture)
+            duals = taken_duals(state.duals, mixture) if ahead is None else ahead
             own = State(state.weights, duals, mixture.taken(state.starts))
             share = Costs(mixture.taken(costs.y), mixture.taken(costs.cost))
             try:
