@@ -155,7 +155,7 @@ def test_mapped_duals_do_not_stay_in_memory():
     storage = PiecedStorage(rows_on_disk(X), BIAS, 2000, "mapped")
     duals, costs = storage.zero_duals(m, False), Costs(y, np.ones(n))
     before = resident_bytes()
-    storage.spread_duals(np.eye(m), costs, duals)
+    storage.spread_duals(1.0, 0.0, costs, duals)
     storage.scale_duals(duals, 0.5)
     assert resident_bytes() - before < 60 << 20
     assert duals[123, 123] == 0.5

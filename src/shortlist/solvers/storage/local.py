@@ -9,6 +9,13 @@ from shortlist.solvers.kernels.gradient import sum_conjugates
 from shortlist.solvers.storage.base import Costs, chunks
 
 
+def spread(own: float, other: float, y: NDArray, part: slice, duals: Duals) -> None:
+    """Set the duals of some examples, whose labels are ``y``, to two values."""
+    values = np.full((len(y), duals.shape[1]), other, duals.dtype)
+    values[np.arange(len(y)), y] = own
+    store(duals, part, y, values)
+
+
 class LocalDuals:
     """The part of a storage that looks at the duals alone, not at the examples."""
 
@@ -22,11 +29,10 @@ class LocalDuals:
         # The weights of inner products are as large as dense duals: there is nothing to save.
         return zero_duals(self.n, m, self.dtype, sparse and self.explicit)
 
-    def spread_duals(self, by_class: NDArray, costs: Costs, duals: Duals) -> None:
-        """Give all examples of a class the same dual: v_i = by_class[y_i]."""
-        values = by_class.astype(self.dtype)
-        for part in chunks(self.n, values.shape[1] * self.dtype.itemsize):
-            store(duals, part, costs.y[part], values[costs.y[part]])
+    def spread_duals(self, own: float, other: float, costs: Costs, duals: Duals) -> None:
+        """Give every example the dual ``own`` for its label and ``other`` for all others."""
+        for part in chunks(self.n, duals.shape[1] * self.dtype.itemsize):
+            spread(own, other, costs.y[part], part, duals)
 
     def scale_duals(self, duals: Duals, factor: float) -> None:
         duals *= duals.dtype.type(factor)

@@ -20,13 +20,13 @@ from scipy import sparse
 
 from shortlist._memory import release_pages
 from shortlist.losses.base import Loss
-from shortlist.solvers.duals import Duals, SparseDuals, mapped_duals, store
+from shortlist.solvers.duals import Duals, SparseDuals, mapped_duals
 from shortlist.solvers.storage.base import Costs, NoSupportVisits, State, Sums
 from shortlist.solvers.storage.csr import CsrStorage
 from shortlist.solvers.storage.dense import DenseStorage
 from shortlist.solvers.storage.explicit import ExplicitWeights
 from shortlist.solvers.storage.features import FeatureStorage
-from shortlist.solvers.storage.local import LocalDuals
+from shortlist.solvers.storage.local import LocalDuals, spread
 from shortlist.solvers.storage.mixing import (
     Mixture,
     mixtures,
@@ -225,10 +225,9 @@ class PiecedStorage(ExplicitWeights, LocalDuals, NoSupportVisits):
             duals.most_bytes = self._most_dual_bytes
         return duals
 
-    def spread_duals(self, by_class: NDArray, costs: Costs, duals: Duals) -> None:
-        values = by_class.astype(self.dtype)
+    def spread_duals(self, own: float, other: float, costs: Costs, duals: Duals) -> None:
         for part in self._parts(duals):
-            store(duals, part, costs.y[part], values[costs.y[part]])
+            spread(own, other, costs.y[part], part, duals)
 
     def scale_duals(self, duals: Duals, factor: float) -> None:
         if isinstance(duals, SparseDuals):
