@@ -10,6 +10,7 @@ from shortlist.solvers.duals import SparseDuals, as_array, mapped_duals
 from shortlist.solvers.placing import Placing, place
 from shortlist.solvers.problem import Problem
 from shortlist.solvers.storage import Costs, DenseStorage, PiecedStorage
+from shortlist.solvers.storage.mixing import mixtures
 from shortlist.solvers.strategy.path import Path
 from shortlist.solvers.strategy.train import train
 from shortlist.solvers.threads import Crew
@@ -160,6 +161,68 @@ def test_mapped_duals_do_not_stay_in_memory():
     assert resident_bytes() - before < 60 << 20
     assert duals[123, 123] == 0.5
     assert duals[123].sum() == 0.5
+
+
+@pytest.mark.parametrize("visited", ["all", "few"])
+def test_mixtures_hold_every_visit_once(visited):
+    random = np.random.default_rng(0)
+    n = 1003  # the last run is shorter
+    order = random.permutation(n)[: n if visited == "all" else 50]
+    found = mixtures(order, n, 100, 10, random)
+    seen = []
+    for mixture in found:
+        rows = mixture.taken(np.arange(n))
+        assert len(set(rows)) == mixture.size <= 100
+        here = rows[mixture.visits]
+        places = [list(order).index(row) for row in here]
+        assert places == sorted(places)
+        seen += list(here)
+        copy = np.full(n, -1)
+        mixture.put_back(rows, copy)
+        np.testing.assert_array_equal(np.flatnonzero(copy >= 0), np.sort(rows))
+    assert sorted(seen) == sorted(order)
+    # Few visits read few rows.
+    assert sum(mixture.size for mixture in found) == (n if visited == "all" else 50)
+    other = mixtures(order, n, 100, 10, random)
+    assert set(other[0].ranges) != set(found[0].ranges)
+
+
+def test_pieces_take_no_more_epochs_than_memory():
+    """Were the pieces always the same rows, this would take 40 epochs."""
+    random = np.random.default_rng(0)
+    y = random.integers(0, 20, 2000)
+    X = random.normal(size=(20, 40))[y] + 2 * random.normal(size=(2000, 40))
+    X /= np.linalg.norm(X, axis=1, keepdims=True)
+    row, cost = Instance("entropy", m=20), np.full(2000, 3.0)
+    there = train(pieced(row, X, y, cost, rows=200), tol=1e-5, seed=0).result
+    here = train(make_problem("dense", row.loss(), X, y, cost, BIAS), tol=1e-5, seed=0).result
+    assert there.solver == here.solver == "sdca"
+    assert there.epochs <= here.epochs + 3
+
+
+@pytest.mark.parametrize("lists", [True, False])
+def test_an_epoch_that_is_cut_leaves_duals_in_their_domain(monkeypatch, lists):
+    X, y = make_data()
+    row, cost = LOSSES[1], np.ones(len(y))
+    problem = pieced(row, X, y, cost)
+    state = problem.zero_state()
+    if lists:
+        state.duals = SparseDuals(40, 4, np.float64)
+    order = np.random.default_rng(0).permutation(40)
+    list(problem.storage.epoch(problem.loss, order, state, problem.costs, 1, Crew()))
+    before = as_array(state.duals).copy()
+
+    def cut(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("shortlist.solvers.storage.pieces.polish_support", cut)
+    state.weights[:] = 0.0  # other duals are the best for these
+    with pytest.raises(KeyboardInterrupt):
+        list(problem.storage.epoch(problem.loss, order, state, problem.costs, 1, Crew()))
+    v = as_array(state.duals)
+    changed = (v != before).any(axis=1)
+    assert 0 < changed.sum() <= 7
+    assert np.isfinite(naive_dual(row, v, X, y, cost, BIAS))
 
 
 GIB = 1 << 30

@@ -1,19 +1,24 @@
 """Duals in the memory of this process: what all storages share whose duals are kept there."""
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
 from shortlist.losses.base import Loss
-from shortlist.solvers.duals import Duals, as_array, readable, store, zero_duals
+from shortlist.solvers.duals import Duals, SparseDuals, as_array, readable, store, zero_duals
 from shortlist.solvers.kernels.gradient import sum_conjugates
 from shortlist.solvers.storage.base import Costs, chunks
 
 
 def spread(own: float, other: float, y: NDArray, part: slice, duals: Duals) -> None:
     """Set the duals of some examples, whose labels are ``y``, to two values."""
-    values = np.full((len(y), duals.shape[1]), other, duals.dtype)
+    lists = isinstance(duals, SparseDuals)
+    values: Any = np.empty((len(y), duals.shape[1]), duals.dtype) if lists else duals[part]
+    values[:] = other
     values[np.arange(len(y)), y] = own
-    store(duals, part, y, values)
+    if lists:
+        store(duals, part, y, values)
 
 
 class LocalDuals:
