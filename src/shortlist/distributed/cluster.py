@@ -22,8 +22,8 @@ Split = Literal["auto", "fits", "rows"]
 # with 16). More: the message, which costs as much as some hundred visits, weighs less.
 ROWS_PER_ROUND = 1024
 # Characters in the name of the folder for temporary files. Ray keeps sockets below it, whose names
-# the system limits to some hundred characters.
-LONGEST_FOLDER = 30
+# the system limits to 107 characters; Ray's part and ours take up to 88 of them.
+LONGEST_FOLDER = 18
 FOLDER_PREFIX = "ray-of-"
 # Seconds for a cluster's first answer.
 CONNECT_SECONDS = 10.0
