@@ -299,3 +299,38 @@ def test_outputs_that_are_no_files(files, model, tmp_path):
     np.testing.assert_array_equal(shortlist.load(tmp_path / "m").coef_, shortlist.load(model).coef_)
     ended = shell("train", files / "data.svm", "-k", 2, "-o", os.devnull)
     assert ended.out.endswith(f"written to {os.devnull}\n")
+
+
+def test_predictions_for_a_matrix_that_has_its_labels_as_a_column(command, files):
+    np.save("Xy.npy", np.column_stack([files.X, files.y]))
+    np.save("X.npy", files.X)
+    assert command("train", "Xy.npy", "--label", -1, "-o", "m", "-q").code == 0
+    assert command("predict", "m", "Xy.npy").out == command("predict", "m", "X.npy").out != ""
+
+
+def test_lists_in_a_column_are_in_their_order(command, files):
+    pyarrow = pytest.importorskip("pyarrow")
+    from pyarrow import feather
+
+    feather.write_feather(
+        pyarrow.table({"embedding": list(files.X), "label": NAMES[files.y]}), "a.feather"
+    )
+    assert command("train", "a.feather", "-o", "m", "-q").code == 0
+    ended = command("predict", "m", "a.feather")
+    assert (ended.code, ended.err) == (0, "")
+
+
+def test_sparse_text_with_more_features_than_the_table_of_a_model(command, named_model):
+    Path("wide.svm").write_text("1 1:1 9:1\n")
+    ended = command("predict", named_model, "wide.svm")
+    assert ended.code == 2
+    assert "line 1: feature index 9 is beyond the 5 features expected" in ended.err
+
+
+@pytest.mark.parametrize(("name", "drop"), [("", "0"), ("id", "id")])
+def test_a_column_that_numbers_the_examples_is_told(command, name, drop):
+    rows = [f"{i},{i % 3},{'ab'[i % 2]}" for i in range(10)]
+    Path("a.csv").write_text("\n".join([f"{name},size,label", *rows]) + "\n")
+    told = command("train", "a.csv", "-o", "m").err
+    assert f"taken for a feature: --drop {drop} leaves it out" in told
+    assert "hint" not in command("train", "a.csv", "--drop", drop, "-o", "m").err

@@ -98,6 +98,7 @@ def test_info_of_a_model(command, files, model):
     shown = command("info", model)
     assert (shown.code, shown.err) == (0, "")
     assert "converged" in shown.out
+    assert "\n\nParameters\n" in shown.out
     assert "F64 4 x 5" in shown.out
 
 

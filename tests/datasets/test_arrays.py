@@ -275,6 +275,14 @@ def test_mat_with_a_sparse_matrix(tmp_path):
     assert (matrix != data.X).nnz == 0
 
 
+@pytest.mark.parametrize(("features", "labels"), [("X", "Y"), ("fea", "gnd"), ("x", "y")])
+def test_other_names_of_features_and_labels(tmp_path, features, labels):
+    savemat(tmp_path / "a.mat", {features: np.eye(3), labels: [[1], [2], [2]]})
+    data = read_dataset(tmp_path / "a.mat")
+    np.testing.assert_array_equal(data.X, np.eye(3))
+    assert data.y.tolist() == [1, 2, 2]
+
+
 def test_mat_errors(silhouettes, tmp_path):
     path, _ = silhouettes
     whole = path.read_bytes()

@@ -112,6 +112,21 @@ def test_columns_that_are_not_there(tmp_path):
             read_dataset(path, **options)
 
 
+def test_text_that_is_no_feature_is_hinted_at(tmp_path):
+    hint = (
+        r"no feature\? drop=\('c',\) leaves it out; the labels\? label='c' in place of column 'y'"
+    )
+    with pytest.raises(DataError, match=hint):
+        read_dataset(write(tmp_path, "a,y,c\n1,2,red\n"))
+    with pytest.raises(DataError, match=r"line 3: column 'c' is 'red', not a number$"):
+        read_dataset(write(tmp_path, "a,y,c\n1,2,3\n1,2,red\n"))
+
+
+def test_a_dropped_column_says_nothing_of_labels(tmp_path):
+    data = read_dataset(write(tmp_path, "a,b,label\n1,2,3\n"), drop=["label"])
+    assert (data.reading.label, data.reading.label_guess) == ("b", "the last column")
+
+
 def test_semicolons_are_hinted_at(tmp_path):
     with pytest.raises(DataError, match="separated by ';': delimiter=';'"):
         read_dataset(write(tmp_path, "1;2;3\n4;5;6\n"))

@@ -119,7 +119,7 @@ def cv(
         ks = [k for k in sorted({*_USUAL_KS, loss.k}) if k < len(labels)] or [1]
     search = TopKClassifierCV(class_weight=weights, ks=tuple(ks), **parameters)
     for family in families_of(search):
-        check_trainable(family, examples.y)
+        check_trainable(family, examples)
     say_data(output, examples)
     if measured is not None:
         say(output, describe_data(measured))
@@ -258,7 +258,7 @@ def cross_validate_one(
     from shortlist.cli.models import check_trainable, make_classifier
 
     model = make_classifier(kernel, C=cost, class_weight=weights, **parameters)
-    check_trainable(model, examples.y)
+    check_trainable(model, examples)
     say_data(output, examples)
     with told_of_compilation(output):
         shares = _fold_accuracies(model, examples, folds)

@@ -130,11 +130,15 @@ def _from_file(
     # The labels of a model are known: its names are put to those, not to the ones in this file.
     names = options.names if like is None else None
     given["scale"] = _scale(options)
+    if kind == "libsvm" and like is not None and like.format in _TABLES:
+        given["extra_features"] = "error"  # a table has all features that there are
     return datasets.read_splits(name, format=kind, like=like, names=names, on_disk=on_disk, **given)
 
 
 def _can_do_without_labels(kind: str, like: Reading | None) -> bool:
     """Whether features can be told from labels; in a table of other data that takes a guess."""
+    if kind == "npy":  # labels may be one of its columns
+        return like is None or like.label is None
     return kind not in _TABLES or (like is not None and like.format in _TABLES)
 
 
@@ -174,7 +178,8 @@ def _refuse_unused(options: ReadingOptions, kind: str, name: str) -> None:
         if getattr(options, field.name) != field.default:
             users = [k for k, used in _USED_BY.items() if field.name in used]
             option = "--" + field.name.removesuffix("_column").replace("_", "-")
-            raise ValueError(f"{option} is for {' and '.join(users)} files, which {name} is not")
+            listed = " and ".join([", ".join(users[:-1]), users[-1]] if users[1:] else users)
+            raise ValueError(f"{option} is for {listed} files, which {name} is not")
 
 
 def _choose(

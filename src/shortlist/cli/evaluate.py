@@ -85,7 +85,7 @@ def evaluate(
     lengths = _lengths(ks, int(trained.k), most)
     listed = int(trained.k) if k is None else k
     if not 1 <= listed <= most:
-        raise ValueError(f"--k must be from 1 to {most}, the model's number of classes; got {k}")
+        raise ValueError(f"-k must be from 1 to {most}, the model's number of classes; got {k}")
     classes_known = Classes.of_model(trained, reading.names)
     like = reading_of(trained)
     examples = read_data(data, reading, "test", like=like)

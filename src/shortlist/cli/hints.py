@@ -18,6 +18,25 @@ _LARGE = 100.0
 _LOOKED_AT = 10_000
 
 
+# What a column that numbers the examples is called. pandas writes its index without a name.
+_ROW_NUMBERS = ("", "unnamed: 0", "index", "id", "row")
+
+
+def row_number_hint(data: LabeledData) -> str | None:
+    """What to say of a feature that only numbers the examples."""
+    columns = () if data.reading is None else data.reading.columns or ()
+    for place, name in enumerate(data.feature_names or ()):
+        if name.lower() in _ROW_NUMBERS and name in columns:
+            values = np.asarray(data.X[:_LOOKED_AT, place])
+            if len(values) > 1 and (abs(np.diff(np.sort(values))) >= 1).all():
+                column = repr(name) if name else f"{columns.index(name)}, which has no name,"
+                return (
+                    f"hint: column {column} seems to number the examples and is taken for a "
+                    f"feature: --drop {name or columns.index(name)} leaves it out"
+                )
+    return None
+
+
 def scale_hint(data: LabeledData) -> str | None:
     """What to say of features of very different or very large sizes that nobody has scaled."""
     from shortlist.datasets.columns import shown_column

@@ -137,7 +137,8 @@ def _print_pairs(sections: dict[str, dict[str, Any]]) -> None:
         if not pairs:
             continue
         if title:
-            print_line(f"\n{title}")
+            print_line()
+            print_line(title)
         for name, value in pairs.items():
             shown = number(value) if isinstance(value, float) else str(value)
             print_line(f"  {name:<{width}}  {shown}")

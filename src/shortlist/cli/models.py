@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from shortlist._text import few
-from shortlist.cli.data import read_data
+from shortlist.cli.data import labels_in, read_data
 from shortlist.cli.options import KernelOptions
 from shortlist.cli.reading import ReadingOptions
 from shortlist.errors import DataError
@@ -55,16 +55,20 @@ def make_classifier(
     return KernelTopKClassifier(**parameters, **of_kernel)
 
 
-def check_trainable(model: Any, y: Any) -> None:
-    """Raise now what training would refuse: parameters, and their fit with the labels."""
+def check_trainable(model: Any, examples: LabeledData) -> None:
+    """Raise now what training would refuse: parameters, and their fit with the examples."""
     from scipy import sparse
 
-    from shortlist.estimators.training import check_parameters, encode_labels, loss_of
+    from shortlist.estimators.training import check_parameters, loss_of
 
     check_parameters(model)
-    several = sparse.issparse(y)
-    n_classes = y.shape[1] if several else len(encode_labels(y)[0])
-    loss_of(model, several).check_classes(n_classes)
+    if examples.weight is not None and not examples.weight.any():
+        raise DataError("all weights are 0", path=examples.source)
+    labels = labels_in(examples)
+    if len(labels) < 2:
+        only = f"holds only one class, {next(iter(labels))!r}; training needs at least 2"
+        raise DataError(only, path=examples.source)
+    loss_of(model, sparse.issparse(examples.y)).check_classes(len(labels))
 
 
 def model_for(model: Any, k: int) -> Any:
@@ -153,8 +157,13 @@ def _notes(data: LabeledData, like: Reading, labelled: bool) -> Iterator[str]:
         yield found.describe()
     if found.columns is None or like.feature_names is None:
         return
-    expected = set(like.feature_names)
-    if [c for c in found.columns if c in expected] != list(like.feature_names):
+    from shortlist.datasets.columns import feature_columns
+
+    expected: Sequence[str] = feature_columns(like) or like.feature_names
+    if not set(expected) <= set(found.columns):
+        expected = like.feature_names  # a column of lists there may be many columns here
+    here = [column for column in found.columns if column in set(expected)]
+    if here and here != list(expected):
         yield "columns in another order are matched by name"
     known = {*(like.columns or ()), *expected}
     extra = [column for column in found.drop if column not in known]

@@ -34,9 +34,10 @@ def say_data(output: OutputOptions, data: LabeledData) -> None:
     if output.quiet:
         return
     from shortlist.cli.data import describe_data, how_read
-    from shortlist.cli.hints import scale_hint
+    from shortlist.cli.hints import row_number_hint, scale_hint
 
-    lines = [how_read(data).describe(), describe_data(data), scale_hint(data)]
+    hints = [row_number_hint(data), scale_hint(data)]
+    lines = [how_read(data).describe(), describe_data(data), *hints]
     say(output, "\n".join(escape_controls(line) for line in lines if line is not None))
 
 

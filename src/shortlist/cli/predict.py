@@ -144,7 +144,7 @@ def _checked_length(model: Any, k: int | None) -> int:
     if k is None:
         return int(model.k)
     if not 1 <= k <= most:
-        raise ValueError(f"--k must be from 1 to {most}, the model's number of classes; got {k}")
+        raise ValueError(f"-k must be from 1 to {most}, the model's number of classes; got {k}")
     return k
 
 

@@ -49,9 +49,9 @@ def _run(args: Sequence[str] | None, received: Received) -> int:
     except OSError as error:
         return _fail(_of_system(error), _code_of(error))
     except MemoryError as error:
-        return _fail(str(error) or "out of memory", FAILED)
+        return _fail(message_of(error) or "out of memory", FAILED)
     except ImportError as error:
-        return _fail(str(error), FAILED)
+        return _fail(message_of(error), FAILED)
     except ValueError as error:
         return _fail(message_of(error), REFUSED)
 
@@ -65,8 +65,8 @@ def _call(args: Sequence[str] | None) -> int:
 
     import_quickly()
 
+    given = with_weights_joined(sys.argv[1:] if args is None else args)
     try:
-        given = with_weights_joined(sys.argv[1:] if args is None else args)
         return app(given, prog_name="shortlist", standalone_mode=False) or DONE
     except typer.Abort:
         raise KeyboardInterrupt from None
@@ -80,8 +80,10 @@ def _call(args: Sequence[str] | None) -> int:
         if not hasattr(error, "format_message"):
             raise
         context = getattr(error, "ctx", None)
-        command = context.command_path if context else "shortlist"
+        named = f"shortlist {given[0]}" if given and not given[0].startswith("-") else "shortlist"
+        command = context.command_path if context else named
         message = error.format_message().replace("Value error, ", "").strip()
+        message = message.replace("Input should be", "it must be")
         message = message.rstrip(".")
         return _fail(f"{message}{usage_hint(message)} (see {command} --help)", REFUSED)
 

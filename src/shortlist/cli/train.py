@@ -184,7 +184,7 @@ def _fit(
     model = make_classifier(kernel, **parameters) if start is None else start.model
     if start is not None:
         model.set_params(**parameters, warm_start=True)
-    check_trainable(model, y)
+    check_trainable(model, examples)
     like = like or how_read(examples)
     held_out = read_validation(like, validation, reading) if validation is not None else None
     say_data(output, examples)

@@ -16,6 +16,7 @@ _OPTIONS = {
     "k": "-k",
     "max_extensions": "--extend",
     "n_jobs": "--jobs",
+    "n_workers": "--workers",
     "random_state": "--seed",
     "sample_weight": "--weight",
     "weight_column": "--weight",
@@ -33,7 +34,9 @@ _WHOLE = {
 
 
 # Parameters that the mathematics, which knows no settings, names in messages of its own.
-_NAMED = "loss|k|variant|smoothing|margins|rank_weights|gamma|degree|memory_limit"
+_NAMED = (
+    "loss|k|variant|smoothing|margins|rank_weights|kernel|gamma|degree|memory_limit|n_workers|opset"
+)
 _FIRST_WORD = re.compile(rf"({_NAMED})(?= (?:must|may|are|is) )")
 _WITH_VALUE = re.compile(rf"\b({_NAMED})=('[^']*'|[\w.]+)")
 
@@ -44,7 +47,8 @@ def as_option(setting: Setting) -> str:
         return _WHOLE[setting]
     option = _OPTIONS.get(setting.parameter, "--" + setting.parameter.replace("_", "-"))
     if setting.has_value:
-        value = str(setting.value)
+        single = setting.value[0] if isinstance(setting.value, tuple) else setting.value
+        value = str(single)
         return f"{option} {value}" if value.isalnum() else f"{option} {value!r}"
     placeholder = _PLACEHOLDERS.get(setting.parameter)
     return option if placeholder is None else f"{option} {placeholder}"

@@ -31,8 +31,9 @@ from .names import distinct_labels, pair_names
 from .npy import Archive, load_npy
 from .reading import Reading
 
-_FEATURES = ("X", "data", "features")
-_LABELS = ("y", "target", "labels")
+# Also x_train and Y as others write them, and the fea and gnd of a well-known page of data sets.
+_FEATURES = ("X", "x", "data", "features", "fea")
+_LABELS = ("y", "Y", "target", "labels", "gnd")
 _CLASS_NAMES = ("target_names", "classnames", "class_names")
 _FEATURE_NAMES = ("feature_names",)
 _SHOWN_NAMES = 12

@@ -10,7 +10,7 @@ import numpy as np
 
 from ..errors import DataError
 from .checks import check_features
-from .columns import Roles, TableOptions, assign_roles
+from .columns import Roles, TableOptions, assign_roles, no_feature_hint
 from .containers import LabeledData
 from .files import check_readable, parser_errors
 from .labels import check_labels
@@ -157,6 +157,7 @@ def _labeled(table: Any, name: str, kind: str, options: TableOptions, dtype: Any
     keep_nulls = options.missing != "error"
     for i in roles.features:
         with parser_errors(f"column {names[i]!r} cannot be read", name):
+            _refuse_text(table.column(i).type, roles, i, name)
             block = _block(table.column(i), names[i], name, keep_nulls)
         blocks.append(block)
         width = block.shape[1]
@@ -227,6 +228,15 @@ def _weights(table: Any, roles: Roles, kept: np.ndarray, path: str) -> np.ndarra
         message = f"the weight is {weights[bad[0]]}, not a number from 0 on"
         raise DataError(message, path=path, row=int(bad[0]) + 1)
     return np.asarray(weights[kept])
+
+
+def _refuse_text(kind: Any, roles: Roles, column: int, path: str) -> None:
+    import pyarrow
+
+    types = pyarrow.types
+    if types.is_dictionary(kind) or types.is_string(kind) or types.is_large_string(kind):
+        words = f"{roles.shown(column)} is of type {kind}, not numbers"
+        raise DataError(words + no_feature_hint(roles, column), path=path)
 
 
 def _values_per_row(table: Any) -> int:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from .._text import Setting, few
+from .._text import Phrase, Setting, few
 from ..errors import DataError
 from .reading import Column, Reading
 
@@ -86,6 +86,16 @@ class Roles:
 def shown_column(number: int, names: Sequence[str] | None) -> str:
     """A column for a message, by its name, or by the number that options take."""
     return f"column {number} (the first is 0)" if names is None else f"column {names[number]!r}"
+
+
+def no_feature_hint(roles: Roles, number: int) -> Phrase:
+    """What to say of a feature's column that holds text."""
+    column = roles.column(number)
+    hint = " (no feature? " + Setting("drop", (column,)) + " leaves it out"
+    if roles.label is not None and roles.label_guess is not None:
+        hint = hint + "; the labels? " + Setting("label", column) + " in place of "
+        hint = hint + f"{roles.shown(roles.label)}, a guess"
+    return hint + ")"
 
 
 def names_label(names: Sequence[str] | None) -> bool:
@@ -176,7 +186,7 @@ def _guess_label(
     if not free:
         return None, None
     candidates = _named_labels(names, free)
-    if names is None or (not candidates and not names_label(names)):
+    if names is None or (not candidates and not names_label([names[i] for i in free])):
         return free[-1], "the last column"
     if len(candidates) == 1:
         return candidates[0], "by its name"

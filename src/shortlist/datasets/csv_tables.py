@@ -14,7 +14,7 @@ import numpy as np
 
 from .._text import Phrase, Setting
 from ..errors import DataError
-from .columns import TableOptions, assign_roles, feature_columns, names_label
+from .columns import TableOptions, assign_roles, feature_columns, names_label, no_feature_hint
 from .containers import LabeledData
 from .files import as_text, check_readable, format_suffix, open_data, parser_errors
 from .labels import check_label_type, parse_labels, shown
@@ -224,7 +224,7 @@ class _Table:
                     raise ValueError
                 values.extend([float(row[i]) for i in features])
             except ValueError:
-                values.extend(self._numbers(row, line))
+                values.extend(self._numbers(row, line, first=not lines))
             self._underscore = False
             for column, cells in others.items():
                 cells.append(row[column].strip())
@@ -256,14 +256,14 @@ class _Table:
             left_out=len(X) - len(lines),
         )
 
-    def _numbers(self, row: list[str], line: int) -> list[float]:
+    def _numbers(self, row: list[str], line: int, first: bool) -> list[float]:
         """Return a line's features one by one: some cell is no number."""
         numbers = []
         for column in self.roles.features:
             value = _number_or_none(row[column])
             if value is None:
                 if self.options.missing == "error" or not _is_missing(row[column]):
-                    raise self._bad_cell(row[column], column, line)
+                    raise self._bad_cell(row[column], column, line, of_text=first)
                 value = math.nan
             numbers.append(value)
         return numbers
@@ -275,8 +275,11 @@ class _Table:
             place = int(np.flatnonzero(~np.isfinite(row))[0])
             raise self._bad_cell(str(row[place]), self.roles.features[place], lines[bad[0]])
 
-    def _bad_cell(self, cell: str, column: int, line: int) -> DataError:
-        """Say what is wrong with a cell that must be a finite number."""
+    def _bad_cell(self, cell: str, column: int, line: int, of_text: bool = False) -> DataError:
+        """Say what is wrong with a cell that must be a finite number.
+
+        ``of_text``: the first example has none there, so that the whole column may be text.
+        """
         where = self.roles.shown(column)
         if not cell.strip():
             message = f"{where} is empty"
@@ -291,6 +294,8 @@ class _Table:
             advice = Phrase(f" (a decimal comma? write {cell.strip().replace(',', '.')})")
         else:
             advice = self._joined_hint(cell)
+            if of_text and not advice.parts:
+                advice = no_feature_hint(self.roles, column)
         return DataError(message + advice, path=self.path, line=line)
 
     def _labels(self, texts: list[str], lines: Sequence[int], label_type: str) -> np.ndarray:

@@ -88,7 +88,7 @@ def check_memory_limit(value: Any) -> int | None:
     found = parse_bytes(value) if isinstance(value, str) else value
     if not isinstance(found, Integral) or isinstance(found, bool) or found <= 0:
         raise ValueError(
-            f'memory_limit must be None, a number of bytes, or text such as "4GB"; got {value!r}'
+            f'memory_limit must be a number of bytes, or text such as "4GB"; got {value!r}'
         )
     return int(found)
 
