@@ -30,8 +30,13 @@ CONNECT_SECONDS = 10.0
 # What workers print is not for the terminal of who trains.
 QUIET = {"log_to_driver": False, "logging_level": "error"}
 
-# Ray starts a process for each CPU before anybody asks: only workers are wanted here.
-NO_SPARE_PROCESSES = {"enable_worker_prestart": False, "prestart_worker_first_driver": False}
+# Of a Ray of our own. Ray starts a process for each CPU before anybody asks: only workers are
+# wanted here. It gives workers a low priority, as a guest would have; here they are what trains.
+LOCAL_SETTINGS = {
+    "enable_worker_prestart": False,
+    "prestart_worker_first_driver": False,
+    "worker_niceness": 0,
+}
 
 
 def require_ray() -> Any:
@@ -123,7 +128,7 @@ def _start(ray: Any, cpus: float, folder: str) -> None:
         num_cpus=many,
         _temp_dir=folder,
         include_dashboard=False,
-        _system_config=NO_SPARE_PROCESSES,
+        _system_config=LOCAL_SETTINGS,
         **QUIET,
     )
 
