@@ -7,7 +7,7 @@ WORKERS ?= 2
 # Exact versions for development: make test LOCK=requirements/dev.lock
 LOCK ?=
 
-.PHONY: demo test test-slow lint bench docs dist lock test-lowest audit sbom clean
+.PHONY: demo test test-slow lint bench docs dist lock test-lowest audit clean
 .DEFAULT_GOAL := demo
 
 $(BIN)/python:
@@ -45,7 +45,7 @@ bench: $(VENV)/.dev
 docs: $(VENV)/.dev
 	$(BIN)/python docs/build.py
 
-# Wheel and sdist, each tried in a clean environment.
+# Wheel and sdist, each tried in a clean environment, and a bill of materials of the wheel's.
 dist: $(BIN)/python
 	rm -rf dist
 	$(BIN)/python requirements/release.py versions
@@ -75,11 +75,6 @@ test-lowest: $(VENV)/.dev
 audit: $(BIN)/python
 	$(BIN)/python -m pip install --quiet pip-audit
 	$(BIN)/pip-audit --no-deps --disable-pip --requirement requirements/dev.lock
-
-# A software bill of materials, beside the wheel.
-sbom: $(VENV)/.dev
-	mkdir -p dist
-	$(BIN)/python requirements/supply_chain.py sbom > dist/shortlist.cdx.json
 
 clean:
 	rm -rf $(VENV) results build dist docs/_build docs/gallery .pytest_cache .mypy_cache .ruff_cache

@@ -3,7 +3,8 @@
     python requirements/release.py versions [TAG]   all files, and the tag, name one version
     python requirements/release.py packages FILE... each works in a clean environment
 
-``make dist`` builds the packages and checks them; the release workflow runs both.
+``make dist`` builds the packages and checks them; the release workflow runs both. What the wheel's
+environment was made of is written to build/shortlist.cdx.json, a software bill of materials.
 """
 
 import re
@@ -13,8 +14,10 @@ import tempfile
 import tomllib
 import venv
 from pathlib import Path
+from typing import TextIO
 
 ROOT = Path(__file__).parent.parent
+BILL = ROOT / "build" / "shortlist.cdx.json"
 #: Where a version is written, and how to find it there.
 PLACES = {
     "src/shortlist/__init__.py": r'^__version__ = "(.+)"$',
@@ -59,10 +62,15 @@ def check_package(file: Path) -> None:
         _run(folder, programs / "python", "-m", "pip", "install", "--quiet", file.resolve())
         for arguments in COMMANDS:
             _run(folder, programs / "shortlist", *arguments)
+        if file.suffix == ".whl":
+            BILL.parent.mkdir(exist_ok=True)
+            with BILL.open("w", encoding="utf-8") as bill:
+                script = ROOT / "requirements" / "supply_chain.py"
+                _run(folder, programs / "python", script, "sbom", output=bill)
 
 
-def _run(folder: str, *command: object) -> None:
-    subprocess.run([str(part) for part in command], cwd=folder, check=True)
+def _run(folder: str, *command: object, output: TextIO | None = None) -> None:
+    subprocess.run([str(part) for part in command], cwd=folder, check=True, stdout=output)
 
 
 def main() -> None:

@@ -4,7 +4,7 @@
     python requirements/supply_chain.py lowest   the lowest versions that pyproject.toml allows
     python requirements/supply_chain.py sbom     a software bill of materials, CycloneDX 1.6
 
-Each is written to standard output. ``make lock``, ``make test-lowest`` and ``make sbom`` use them.
+Each is written to standard output. ``make lock``, ``make test-lowest`` and ``make dist`` use them.
 """
 
 import json

@@ -9,6 +9,7 @@ from typing import Any
 CACHE_SETTINGS = (
     "NUMBA_CACHE_DIR",
     "NUMBA_DISABLE_JIT",
+    "SHORTLIST_CACHE",
     "SHORTLIST_JIT_CACHE",
     "XDG_CACHE_HOME",
     "LOCALAPPDATA",

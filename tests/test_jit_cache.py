@@ -48,7 +48,8 @@ def installed(tmp_path):
     """A copy of the package, as far as kernels need it, in a folder of its own."""
     site = tmp_path / "site"
     (site / "shortlist").mkdir(parents=True)
-    for name in ("__init__", "_compiling", "_files", "_jit", "_jit_cache", "_jit_compiler"):
+    needed = ("__init__", "_compiling", "_files", "_folders", "_jit", "_jit_cache", "_jit_compiler")
+    for name in needed:
         shutil.copy(PACKAGE / f"{name}.py", site / "shortlist")
     (site / "shortlist" / "_probe.py").write_text(CALLER)
     (site / "shortlist" / "_probe_helper.py").write_text(HELPER.format("2.0"))
@@ -122,6 +123,11 @@ def test_read_only_install_uses_the_users_cache(installed, tmp_path):
         assert files(package) == before
     finally:
         package.chmod(0o755)
+
+
+def test_kernels_are_kept_where_all_else_is(installed, tmp_path):
+    found = run(PROBE, site=installed, SHORTLIST_CACHE=tmp_path / "mine")
+    assert Path(found["folder"]).parent == tmp_path / "mine"
 
 
 def test_off_switch_writes_nothing(installed, tmp_path):

@@ -153,6 +153,17 @@ IMPOSSIBLE_OTHERS = {
         "column std_top1 differs from std_scores",
     ),
     "folds": ("cross-validated", set_parameter(cv=1), "cv is 1"),
+    "k": ("cross-validated", set_parameter(k=2**63), "k must lie between 1 and"),
+    "a family's k": (
+        "cross-validated",
+        set_parameter(losses=[{"$dict": [["loss", "hinge"], ["k", 9]]}]),
+        "got k=9 with 4 classes",
+    ),
+    "k besides families": (
+        "cross-validated",
+        set_parameter(k=4, losses=["hinge"]),
+        "got k=4 with 4 classes",
+    ),
 }
 
 

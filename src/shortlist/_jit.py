@@ -10,9 +10,9 @@ Kernels can be called from Python and from other kernels. They do not call thems
 
 Compiled kernels are kept on disk in a folder named by a hash of all sources that hold kernels,
 since a kernel contains the code of the helpers it calls. The folder lies below
-``NUMBA_CACHE_DIR`` if that is set, else in the user's cache. Where nothing can be written, or with
-``SHORTLIST_JIT_CACHE=0``, kernels compile anew in each process. With ``NUMBA_DISABLE_JIT=1`` they
-run as plain Python.
+``NUMBA_CACHE_DIR`` if that is set, else in ``SHORTLIST_CACHE`` or the user's cache. Where nothing
+can be written, or with ``SHORTLIST_JIT_CACHE=0``, kernels compile anew in each process. With
+``NUMBA_DISABLE_JIT=1`` they run as plain Python.
 """
 
 import inspect

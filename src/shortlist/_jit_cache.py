@@ -23,10 +23,9 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from platformdirs import user_cache_dir
-
 from shortlist import __version__
 from shortlist._files import remove_strays
+from shortlist._folders import default_cache_dir
 
 PACKAGE = Path(__file__).parent
 KEPT_CACHES = 4
@@ -94,7 +93,7 @@ def _candidate_roots() -> Iterator[Path]:
     if chosen := os.environ.get("NUMBA_CACHE_DIR"):
         yield Path(chosen)
         return
-    yield Path(user_cache_dir("shortlist", appauthor=False))
+    yield default_cache_dir()
     if hasattr(os, "getuid"):
         yield Path(tempfile.gettempdir()) / f"shortlist-{os.getuid()}"
 

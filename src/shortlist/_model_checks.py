@@ -223,9 +223,9 @@ def _check_search(arrays: Arrays, meta: Meta) -> None:
 
     _check_common_parameters(meta["params"])
     search = TopKClassifierCV(**meta["params"])
-    _check_search_parameters(search)
     multilabel = meta.get("multilabel", False)
     classes = _check_classes(meta["classes"], multilabel)
+    _check_search_parameters(search, multilabel, len(classes))
     n_features = _check_features(meta)
     models = meta["models"]
     require(isinstance(models, list) and models, "there are no models")
@@ -253,15 +253,18 @@ def _check_search(arrays: Arrays, meta: Meta) -> None:
     _check_table(arrays, meta["table"], [int(k) for k in ks])
 
 
-def _check_search_parameters(search: Any) -> None:
+def _check_search_parameters(search: Any, multilabel: bool, n_classes: int) -> None:
     from shortlist.estimators.cv_grid import grid_of
-    from shortlist.estimators.cv_options import check_counts, check_refit, families_of
+    from shortlist.estimators.cv_options import check_counts, check_own_k, check_refit, families_of
+    from shortlist.estimators.training import loss_of
 
     grid_of(search.Cs)
     check_counts(search)
     check_refit(search.refit)
     require(search.scoring is None or isinstance(search.scoring, str), "scoring is not a name")
-    families_of(search)
+    for family in families_of(search):
+        loss_of(family, multilabel).check_classes(n_classes)
+    check_own_k(search, n_classes)
     ks = [search.ks] if is_integer(search.ks) else search.ks
     require(isinstance(ks, list | tuple | np.ndarray) and len(ks) > 0, f"ks is {search.ks!r}")
     require(all(is_integer(k) and k >= 1 for k in ks), f"ks is {search.ks!r}")

@@ -12,12 +12,16 @@ A single piece of work, such as a fit, has a line of its own::
 
     with StatusLine(console) as line:
         line.show("softmax", ["epoch 7", "relative gap 1.2e-2"])
+
+:func:`byte_bar` is a bar for a download.
 """
 
 from __future__ import annotations
 
+import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
@@ -30,7 +34,7 @@ if TYPE_CHECKING:
 #: Seconds between two lines of a log, and between two states of a line on a terminal.
 SECONDS_BETWEEN_LINES, SECONDS_BETWEEN_STATES = 5.0, 0.25
 #: The time left is told only after this share of the work, this many tasks and this many seconds.
-#: Before that a guess is off by a multiple as a rule.
+#: Earlier guesses are usually wrong by a factor.
 TRUSTED_SHARE, TRUSTED_TASKS, TRUSTED_SECONDS = 0.25, 3, 5.0
 
 
@@ -257,3 +261,41 @@ class StatusLine:
                 break
             text = longer
         return text
+
+
+class _ByteBar:
+    """A rich progress bar with the methods that pooch calls."""
+
+    def __init__(self, display: Any, task: Any) -> None:
+        self._display, self._task = display, task
+
+    @property
+    def total(self) -> int:
+        return int(self._display.tasks[0].total or 0)
+
+    @total.setter
+    def total(self, total: int) -> None:
+        self._display.update(self._task, total=total)
+
+    def update(self, amount: int) -> None:
+        self._display.advance(self._task, amount)
+
+    def reset(self) -> None:
+        self._display.update(self._task, completed=0)
+
+    def close(self) -> None:
+        self._display.refresh()
+
+
+@contextmanager
+def byte_bar(name: str, progress: bool | None) -> Iterator[Any]:
+    """Yield a bar for a download, or False; None asks whether a person is watching."""
+    if not (sys.stderr.isatty() if progress is None else progress):
+        yield False
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn())
+    with Progress(*columns, TimeRemainingColumn(), console=Console(stderr=True)) as display:
+        yield _ByteBar(display, display.add_task(name, total=None))

@@ -154,6 +154,19 @@ def test_what_no_fit_could_have_written_is_refused(stopped, change):
     assert "does not hold a complete checkpoint" in refused(path, softmax(path))
 
 
+def test_a_fit_of_a_path_that_is_over_is_none_to_go_on_from(tmp_path):
+    softmax(tmp_path).fit_path(X, Y, [1.0, 3.0])
+    path = tmp_path / "C=1.0"
+
+    def forget_the_path(state, arrays):
+        for name in ("tol", "max_epochs"):
+            del state["identity"]["parameters"][name]
+
+    assert "is of another fit: tol is None here" in refused(path, softmax(path, C=1.0))
+    edited(path, forget_the_path)
+    assert "a fit of a path, which is over" in refused(path, softmax(path, C=1.0))
+
+
 def test_duals_edited_to_certify_too_much_do_not(stopped, optimum):
     path, _ = stopped
     edited(path, lambda state, arrays: arrays["state.duals"].fill(5.0))

@@ -372,6 +372,11 @@ def test_progress_is_written_for_every_fit(data, capsys):
         ({"ks": (6, 7)}, ValueError, "below the number of classes, 6"),
         ({"k": 6}, ValueError, "number of classes less one, here 5"),
         ({"losses": []}, ValueError, "losses must hold at least one"),
+        (
+            {"losses": [{"loss": "hinge", "k": 1}], "k": 99},
+            ValueError,
+            r"less one\); got 99",
+        ),
         ({"losses": "entropy"}, TypeError, "losses must be a list"),
         ({"losses": [3]}, TypeError, "every entry of losses"),
         ({"losses": [{"C": 1}]}, ValueError, "a family in losses may set .*; got 'C'"),

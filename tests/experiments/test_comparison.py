@@ -4,20 +4,20 @@ import numpy as np
 
 from shortlist.experiments import paper
 from shortlist.experiments.comparison import (
+    DatasetOutcome,
     accuracy_rows,
-    explain_far_cells,
     family_starts,
-    far_places,
     mark_best,
 )
 from shortlist.experiments.descents import Checkpoint, DescentResult
 from shortlist.experiments.parts import Parts
 from shortlist.experiments.report import Value
+from shortlist.experiments.table3_remarks import explain_far_cells
 from tests.experiments.results import KS, LETTER, PARTS, TRAIN, result
 
 
 def explain(far, results, *, grid=None, descents=(), parts=PARTS):
-    return explain_far_cells(LETTER, far, results, grid or {}, descents, parts)
+    return explain_far_cells(DatasetOutcome(LETTER, parts, results, descents, grid or {}), far)
 
 
 def test_everything_near_is_said_in_one_sentence():
@@ -29,7 +29,7 @@ def test_a_difference_that_the_papers_grid_removes_is_put_down_to_it():
     theirs = paper.accuracy("letter", "lr-multi", 1)
     results = {"lr-multi": result({1.0: (70, theirs), 3.16: (71, theirs + 3)}, 1)}
     grid = {"lr-multi": result({0.95: (70, theirs + 0.2)}, 1)}
-    assert far_places(LETTER, results)[0] == ("lr-multi", 1)
+    assert DatasetOutcome(LETTER, PARTS, results).far_places[0] == ("lr-multi", 1)
     (remark,) = explain([("lr-multi", 1)], results, grid=grid)
     assert remark.topic == "The grid of C"
     assert f"on its likely grid {theirs + 0.2:.1f}" in remark.text
@@ -91,7 +91,7 @@ def test_without_validation_part_one_remark_names_all_numbers():
 def test_rows_mark_the_best_as_printed_and_the_papers_bold():
     methods = ("svm-multi", "lr-multi")
     ours = {"svm-multi": (76.52, 89.0, 93.0, 97.0), "lr-multi": (76.48, 90.0, 94.0, 98.0)}
-    rows = accuracy_rows(LETTER, ours, dict.fromkeys(methods, (0.5,) * 4))
+    rows = accuracy_rows(LETTER, ours, dict.fromkeys(methods, (0.5,) * 4), {})
     # 76.52 and 76.48 are both printed as 76.5.
     assert [[cell.best for cell in row[1:]] for row in rows] == [
         [True, False, False, False],

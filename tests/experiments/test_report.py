@@ -13,7 +13,6 @@ from rich.console import Console
 
 from shortlist.experiments import paper
 from shortlist.experiments.report import (
-    Column,
     Figure,
     Remark,
     Report,
@@ -85,7 +84,7 @@ def a_table(**options) -> Table:
     return Table(
         "accuracy",
         "Top-k accuracy <%>.",
-        [Column("Method", numeric=False), Column("Top-1"), Column("Top-3")],
+        ["Method", "Top-1", "Top-3"],
         [
             ["SVM & co", Value(75.04, 75.3), Value(91.2, 90.3, best=True, paper_best=True)],
             ["softmax", Value(76.5, 76.5, best=True, spread=1.25), Value(float("nan"))],
@@ -110,7 +109,7 @@ def a_report(**options) -> Report:
         "demo",
         "A demonstration",
         ["Words with **strong** ones & `code <b>`."],
-        tables=[a_table(), Table("more", "More", [Column("A")], [["x"]], fold=True)],
+        tables=[a_table(), Table("more", "More", ["A"], [["x"]], fold=True)],
         figures=[
             Figure(
                 "chart", "Two & two", "A *chart*.", [a_chart(x_scale="log"), a_chart(y_scale="log")]
@@ -145,7 +144,7 @@ def test_hostile_text_stays_text_wherever_it_stands():
         "s",
         HOSTILE,
         [HOSTILE, link],
-        tables=[Table("t", HOSTILE, [Column(HOSTILE)], [[HOSTILE]], HOSTILE, [HOSTILE, link])],
+        tables=[Table("t", HOSTILE, [HOSTILE], [[HOSTILE]], HOSTILE, [HOSTILE, link])],
         figures=[Figure("f", HOSTILE, HOSTILE, [chart])],
         headlines=[(HOSTILE, HOSTILE)],
         remarks=[Remark(HOSTILE, HOSTILE), Remark("`" + HOSTILE + "`", link)],
@@ -210,7 +209,7 @@ def test_terminal_shows_ours_the_papers_and_the_difference():
 
 def wide_table():
     values = [Value(76.54, 75.3, spread=12.5), Value(88.88, 90.3), Value(92.9, 93.1)]
-    columns = [Column("Method", numeric=False), *(Column(f"Top-{k}") for k in (1, 3, 5))]
+    columns = ["Method", *(f"Top-{k}" for k in (1, 3, 5))]
     rows = [["truncated top-10 Ent", *values], ["SVM", *values]]
     return Table("wide", "Wide", columns, rows)
 
@@ -235,7 +234,7 @@ def test_strong_cells_are_bold_on_a_terminal():
     file = io.StringIO()
     console = Console(width=60, file=file, force_terminal=True, color_system="standard")
     rows = [["softmax", "**yes**"], ["SVM", "no"]]
-    show_table(Table("t", "T", [Column("Loss"), Column("Found")], rows), console)
+    show_table(Table("t", "T", ["Loss", "Found"], rows), console)
     assert re.search(r"\x1b\[1m *yes", file.getvalue())
     assert not re.search(r"\x1b\[1m *no", file.getvalue())
 
@@ -264,7 +263,7 @@ def test_csv_has_a_column_for_each_number():
 
 def test_rows_must_fit_their_columns():
     with pytest.raises(ValueError, match="a row has 1 cells for 2 columns"):
-        Table("t", "T", [Column("a"), Column("b")], [["x"]])
+        Table("t", "T", ["a", "b"], [["x"]])
 
 
 def test_files_are_written_and_say_the_same(tmp_path):
@@ -317,7 +316,7 @@ def test_markdown():
 
 def test_p_values_are_shown_and_stored():
     found = Value(-1.234, spread=0.5, p_value=0.0321, digits=2, signed=True)
-    table = Table("t", "T", [Column("Method", numeric=False), Column("Top-1")], [["SVM", found]])
+    table = Table("t", "T", ["Method", "Top-1"], [["SVM", found]])
     assert "p = 0.032" in page(Report("R", [Section("s", "S", [], [table])], {}), {})
     assert folder.table_csv(table).splitlines() == [
         "Method,Top-1,Top-1 standard error,Top-1 p",

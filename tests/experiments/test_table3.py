@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from shortlist.experiments import paper, table3
+from shortlist.experiments.comparison import DatasetOutcome
 from shortlist.experiments.parts import Parts
 from shortlist.experiments.protocol import PathResult, PathTask
 from shortlist.experiments.table3_section import (
-    Outcome,
     Table3Result,
     accuracy_table,
     paired_tables,
@@ -57,7 +57,7 @@ def test_paired_tables_compare_with_softmax_and_with_the_best(three_methods):
 def test_a_method_without_an_eligible_model_has_no_number(three_methods):
     nothing = PathResult("topk-svm:5", three_methods["lr-multi"].models, {}, 1.0, 1.0)
     results = {**three_methods, "topk-svm:5": nothing}
-    whole = section(Outcome(LETTER, PARTS, results), 1e-3, explain=False)
+    whole = section(DatasetOutcome(LETTER, PARTS, results), 1e-3, explain=False)
     accuracy = whole.tables[0]
     cell = accuracy.rows[-1][1]
     assert cell.text(cell.ours) == "–"
@@ -72,10 +72,10 @@ def of(dataset, first, second):
 
 
 def test_numbers_on_other_examples_are_not_counted_as_the_papers(three_methods):
-    within, _, time = section(Outcome(LETTER, PARTS, three_methods), 1e-3).headlines
+    within, _, time = section(DatasetOutcome(LETTER, PARTS, three_methods), 1e-3).headlines
     assert "within 0.7 points" in within[1]
     half = replace(PARTS, X_train=PARTS.X_train[:5250], y_train=PARTS.y_train[:5250])
-    assert section(Outcome(LETTER, half, three_methods), 1e-3).headlines == [time]
+    assert section(DatasetOutcome(LETTER, half, three_methods), 1e-3).headlines == [time]
 
 
 def test_mean_ranks_over_data_sets_stand_beside_the_papers():
@@ -116,7 +116,7 @@ def test_far_rows_of_convex_losses_are_trained_on_the_papers_grid():
     results = {"svm-multi": replace(near, chosen=chosen), **far}
     tasks = {m: PathTask(m, KS, "data", 1e-3, 300, 0) for m in results}
     context = Recording(Path("nowhere"))
-    again = table3._on_paper_grid(context, LETTER, results, tasks, PARTS)
+    again = table3._on_paper_grid(context, DatasetOutcome(LETTER, PARTS, results), tasks)
     # Not the row that is near the paper's, nor a truncated loss.
     assert list(again) == ["lr-multi"]
     (task,) = (unit.task for unit in given)
@@ -132,13 +132,13 @@ def test_far_rows_of_convex_losses_are_trained_on_the_papers_grid():
     assert (task.tol, task.max_epochs, task.data) == (1e-3, 300, "data")
     # Without the paper's validation part the choice of C differs in any case.
     parts = Parts(*TRAIN, np.zeros((100, 16)), np.zeros(100))
-    assert table3._on_paper_grid(context, LETTER, results, tasks, parts) == {}
+    assert table3._on_paper_grid(context, DatasetOutcome(LETTER, parts, results), tasks) == {}
 
 
 def test_the_papers_grid_has_a_table_and_a_remark():
     results = {"lr-multi": result({3.16: (71, 80.0)}, 1)}
     grid = {"lr-multi": result({0.95: (70, 75.1)}, 1)}
-    whole = section(Outcome(LETTER, PARTS, results, on_paper_grid=grid), 1e-3)
+    whole = section(DatasetOutcome(LETTER, PARTS, results, on_paper_grid=grid), 1e-3)
     assert [table.name for table in whole.tables][:2] == ["accuracy", "paper-grid"]
     assert whole.tables[1].rows[0][1].ours == 75.1
     assert any("on its likely grid 75.1" in remark.text for remark in whole.remarks)

@@ -13,7 +13,7 @@ import pytest
 
 from shortlist.datasets import load_letter
 from shortlist.experiments import EXPERIMENTS, Experiment, run
-from shortlist.experiments.report import Column, Figure, Section, Table, Value
+from shortlist.experiments.report import Figure, Section, Table, Value
 from shortlist.experiments.units import Task, Unit
 from shortlist.experiments.workers import Context
 from shortlist.plots.charts import Chart, Series
@@ -53,7 +53,7 @@ def guessing(context: Context, *, max_k: int = 10) -> Section:
         name="guessing",
         title="Guessing on Letter",
         paragraphs=["Shortlists of the letters that are most frequent."],
-        tables=[Table("accuracy", "Accuracy", [Column("k"), Column("Top-k, %")], rows)],
+        tables=[Table("accuracy", "Accuracy", ["k", "Top-k, %"], rows)],
         figures=[
             Figure("curve", "Against k", "The classes are even.", [Chart("k", "Top-k, %", [curve])])
         ],

@@ -20,7 +20,16 @@ from tests.solvers.problems import (
 BIAS = 0.5
 # What rounding may do to objectives that are sums of a few dozen terms.
 ROUNDING = {np.float32: 1e-6, np.float64: 1e-13}
-PRECISIONS = pytest.mark.parametrize("dtype", [np.float32, np.float64])
+OF_PAPER = [row for row in CONVEX if not row.beyond]
+# In single precision every loss is trained on dense rows, and a loss of each kind in each storage:
+# what a storage does does not depend on the loss, and each pair takes seconds to compile.
+KINDS = ("hinge-m5-k1", "smooth_hinge-m6-k3-alpha-gamma1", "entropy-m5-k1", "ova_logistic-m5")
+IN_SINGLE = [
+    (row, storage)
+    for row in OF_PAPER
+    for storage in STORAGES
+    if storage == "dense" or row.id in KINDS
+]
 
 
 def tolerance_for(row: Instance, dtype: type, storage: str) -> float:
@@ -31,10 +40,16 @@ def tolerance_for(row: Instance, dtype: type, storage: str) -> float:
 
 
 @pytest.mark.parametrize("storage", STORAGES)
-@PRECISIONS
-@pytest.mark.parametrize("row", [row for row in CONVEX if not row.beyond], ids=by_id)
-def test_gap_closes_and_is_true(row, dtype, storage):
-    check_gap(row, dtype, storage)
+@pytest.mark.parametrize("row", OF_PAPER, ids=by_id)
+def test_gap_closes_and_is_true(row, storage):
+    check_gap(row, np.float64, storage)
+
+
+@pytest.mark.parametrize(
+    ("row", "storage"), IN_SINGLE, ids=lambda value: getattr(value, "id", value)
+)
+def test_gap_closes_in_single_precision(row, storage):
+    check_gap(row, np.float32, storage)
 
 
 @pytest.mark.parametrize("row", [row for row in CONVEX if row.beyond], ids=by_id)

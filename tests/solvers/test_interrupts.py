@@ -27,8 +27,8 @@ PLACES = [
     ("features.visit_in_turn", "csr"),
     ("dense.lead_blocks", "blocks"),
     ("gram.visit_block", "gram"),
-    ("features.visit_support", "dense"),
-    ("features.visit_support", "csr"),
+    ("support.visit_support", "dense"),
+    ("support.visit_support", "csr"),
 ]
 
 

@@ -1,4 +1,4 @@
-"""The smallest possible top-k error at a distribution of the label, and who attains it."""
+"""The smallest possible top-k error at a distribution of the label, and scores that attain it."""
 
 from __future__ import annotations
 

@@ -186,7 +186,7 @@ class ConformalShortlist(BaseEstimator):
             sizes.append(np.count_nonzero(inside, axis=1))
         indices, starts = np.concatenate(columns), np.cumsum(np.concatenate(sizes))
         # 32 bits where they do: some of scikit-learn takes no others.
-        kind = sparse.get_index_dtype(maxval=len(indices))
+        kind = np.int32 if len(indices) <= np.iinfo(np.int32).max else np.int64
         places = indices.astype(kind, copy=False), starts.astype(kind)
         shape = (len(starts) - 1, len(self.classes_))
         return sparse.csr_array((np.ones(len(indices), dtype=bool), *places), shape=shape)

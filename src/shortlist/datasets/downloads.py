@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import logging
 import os
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -17,6 +16,7 @@ from typing import Any
 
 from .._files import atomic_write
 from .._folders import default_cache_dir
+from .._progress import byte_bar
 from ..errors import DataError
 from .containers import DataSplits, LabeledData
 
@@ -205,7 +205,7 @@ def _download(url: str, path: Path, sha256: str | None, progress: bool | None) -
     )
     there = path.exists()
     try:
-        with _quiet(pooch.get_logger()), _bar(path.name, False if there else progress) as bar:
+        with _quiet(pooch.get_logger()), byte_bar(path.name, False if there else progress) as bar:
             keeper.fetch(path.name, downloader=_Downloader(bar))
     except (_Refused, requests.exceptions.RequestException) as error:
         raise DataError(f"cannot be downloaded ({error})", path=url) from None
@@ -249,43 +249,6 @@ def _quiet(logger: logging.Logger) -> Iterator[None]:
         yield
     finally:
         logger.setLevel(level)
-
-
-class _Bar:
-    """A rich progress bar with the methods that pooch calls."""
-
-    def __init__(self, display: Any, task: Any) -> None:
-        self._display, self._task = display, task
-
-    @property
-    def total(self) -> int:
-        return int(self._display.tasks[0].total or 0)
-
-    @total.setter
-    def total(self, total: int) -> None:
-        self._display.update(self._task, total=total)
-
-    def update(self, amount: int) -> None:
-        self._display.advance(self._task, amount)
-
-    def reset(self) -> None:
-        self._display.update(self._task, completed=0)
-
-    def close(self) -> None:
-        self._display.refresh()
-
-
-@contextmanager
-def _bar(name: str, progress: bool | None) -> Iterator[Any]:
-    if not (sys.stderr.isatty() if progress is None else progress):
-        yield False
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
-
-    columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn())
-    with Progress(*columns, TimeRemainingColumn(), console=Console(stderr=True)) as display:
-        yield _Bar(display, display.add_task(name, total=None))
 
 
 def _sha256(path: Path) -> str:

@@ -1,4 +1,4 @@
-"""MATLAB files up to version 7.2, read as data that nobody vouches for."""
+"""MATLAB files up to version 7.2, read as untrusted data."""
 
 from __future__ import annotations
 

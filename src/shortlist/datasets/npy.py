@@ -1,4 +1,4 @@
-"""NumPy's own files, read as data that nobody vouches for: .npy arrays and .npz archives.
+"""NumPy's own files, read as untrusted data: .npy arrays and .npz archives.
 
 What a header claims is checked against the bytes there are before anything is allocated, and an
 archive's checksums are checked before its numbers are used. Pickled objects are refused.

@@ -27,7 +27,7 @@ LONGEST_FOLDER = 18
 FOLDER_PREFIX = "ray-of-"
 # Seconds for a cluster's first answer.
 CONNECT_SECONDS = 10.0
-# What workers print is not for the terminal of who trains.
+# What workers print is not shown on the terminal of the process that trains.
 QUIET = {"log_to_driver": False, "logging_level": "error"}
 
 # Of a Ray of our own. Ray starts a process for each CPU before anybody asks: only workers are

@@ -169,6 +169,6 @@ class Group:
 
 
 def cause_of(error: RayTaskError) -> BaseException:
-    """What a worker raised, without the worker's traceback, which nobody asked for."""
+    """What a worker raised, without the worker's traceback."""
     cause = error.cause
     return cause if isinstance(cause, BaseException) else error

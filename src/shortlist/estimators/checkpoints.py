@@ -192,7 +192,8 @@ class Checkpoint:
     def snapshot(self) -> Snapshot | None:
         """What the file holds of a fit that is not one of a path."""
         saved = self.load()
-        assert not isinstance(saved, Solution), "only paths finish checkpoints"
+        if isinstance(saved, Solution):
+            raise CheckpointError("is of a fit of a path, which is over", path=self.path)
         return saved
 
 

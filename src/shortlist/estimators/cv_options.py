@@ -10,6 +10,7 @@ from shortlist.errors import ParameterError, WordedError
 from shortlist.estimators.convergence import level_outside
 from shortlist.estimators.linear import TopKClassifier
 from shortlist.estimators.training import check_parameters
+from shortlist.projections.rows import check_k
 
 # What a family in ``losses`` may not set: C is searched, and these belong to the whole search.
 _NOT_PER_FAMILY = frozenset(
@@ -91,6 +92,14 @@ def check_counts(search: Any) -> None:
             )
     if search.shots is not None and search.cv is not None:
         raise ValueError("shots and cv both say what to train on: give one of them")
+
+
+def check_own_k(search: Any, n_classes: int) -> None:
+    """Raise unless ``k``, the length of the shortlists it gives, leaves a label out.
+
+    A loss checks its own k, which families in ``losses`` may set.
+    """
+    check_k(search.k, n_classes - 1, "the number of classes less one")
 
 
 def check_for_several_labels(search: Any) -> None:

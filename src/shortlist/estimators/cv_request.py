@@ -23,6 +23,7 @@ from shortlist.estimators.cv_options import (
     RefitOn,
     check_counts,
     check_for_several_labels,
+    check_own_k,
     families_of,
     refit_on_what,
     usable_ks,
@@ -129,6 +130,7 @@ def request_of(
     data, classes = read(search, X, y, sample_weight)
     for family in families:
         loss_of(family, several).check_classes(len(classes))
+    check_own_k(search, len(classes))
     ks = usable_ks(search.ks, len(classes))
     validation = None
     if given:

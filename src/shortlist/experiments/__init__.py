@@ -14,7 +14,7 @@ The experiments::
 
     table2             Table 2 and Figure 3: the circle
     table3             Table 3 on a data set, a stand-in, or any frozen features;
-                       table3_section: its tables and remarks; table3_figures: its figures
+                       table3_section, table3_figures, table3_remarks: what its section shows
     training_curves    Figures 1 and 2
     finetune           Table 5
     calibrated         Table 1, the column "top-k calibrated"
@@ -24,7 +24,7 @@ The experiments::
 What they share::
 
     paper              the paper's numbers
-    comparison         the tables of data sets: our numbers beside the paper's, and why some differ
+    comparison         data sets of Table 3's kind, and rows beside the paper's
     parts              training, validation and test examples
     protocol           the paper's methods, a path over C, and the choice of a model for each k
     descents           the primal as a whole: FISTA, L-BFGS, and the paper's gradient descent

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from shortlist.experiments.report import Column, Remark, Section, Table
+from shortlist.experiments.report import Remark, Section, Table
 from shortlist.experiments.report.model import Cell
 from shortlist.experiments.units import Task, Unit
 from shortlist.experiments.workers import Context
@@ -50,23 +50,15 @@ class CalibrationTask(Task):
     def run(self, payload: None = None) -> Verdicts:
         from shortlist.calibration import calibration_table
 
-        rows = calibration_table(
+        found = calibration_table(
             self.k, n_classes=self.n_classes, n_trials=self.trials, random_state=self.seed
         )
-        return Verdicts(
-            self.k,
-            tuple(
-                Verdict(
-                    row.method,
-                    row.paper,
-                    row.calibrated,
-                    row.verdict,
-                    row.n_checked,
-                    None if row.counterexample is None else tuple(row.counterexample.p),
-                )
-                for row in rows
-            ),
-        )
+        rows = []
+        for row in found:
+            p = None if row.counterexample is None else tuple(row.counterexample.p)
+            facts = (row.method, row.paper, row.calibrated, row.verdict, row.n_checked)
+            rows.append(Verdict(*facts, p))
+        return Verdicts(self.k, tuple(rows))
 
 
 def run(
@@ -122,13 +114,11 @@ def _remarks(disagreements: list[tuple[int, Verdict]], answered: list[Verdict]) 
     if answered:
         yes = sorted({row.method for row in answered if row.calibrated})
         no = sorted({row.method for row in answered if not row.calibrated})
-        remarks.append(
-            Remark(
-                "What the paper leaves open",
-                f"A counterexample settles it for {_listed(no)}; none turns up for {_listed(yes)}, "
-                "which the documentation of `shortlist.calibration` proves to be calibrated.",
-            )
+        text = (
+            f"A counterexample settles it for {_listed(no)}; none turns up for {_listed(yes)}, "
+            "which the documentation of `shortlist.calibration` proves to be calibrated."
         )
+        remarks.append(Remark("What the paper leaves open", text))
     return remarks
 
 
@@ -144,13 +134,10 @@ def _table(verdicts: Verdicts) -> Table:
         )
         rows.append([row.method, row.paper, answer if row.agrees else f"{answer} ≠", evidence])
     is_open = any(row.paper == "open" for row in verdicts.rows)
-    return Table(
-        f"k{verdicts.k}",
-        f"Is the loss top-{verdicts.k} calibrated?",
-        [Column(name, numeric=False) for name in ("Loss", "Paper", "Found", "Evidence")],
-        rows,
-        notes=["**Bold**: what the paper leaves open."] if is_open else [],
-    )
+    notes = ["**Bold**: what the paper leaves open."] if is_open else []
+    title = f"Is the loss top-{verdicts.k} calibrated?"
+    columns = ["Loss", "Paper", "Found", "Evidence"]
+    return Table(f"k{verdicts.k}", title, columns, rows, notes=notes, text_columns=len(columns))
 
 
 def _listed(names: list[str]) -> str:

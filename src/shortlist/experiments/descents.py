@@ -139,14 +139,8 @@ def lbfgs(primal: Primal, trace: Trace) -> None:
             raise StopIteration  # how SciPy is told that it is enough
 
     options = {"maxiter": 10**6, "maxfun": 10**6, "ftol": 0.0, "gtol": 0.0}
-    minimize(
-        objective,
-        primal.zero().reshape(-1).astype(np.float64),
-        jac=True,
-        method="L-BFGS-B",
-        callback=look,
-        options=options,
-    )
+    start = np.zeros(primal.zero().size)
+    minimize(objective, start, jac=True, method="L-BFGS-B", callback=look, options=options)
 
 
 BASELINES = {"fista": fista, "lbfgs": lbfgs}

@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -20,8 +21,9 @@ import torch
 from torch import Tensor, nn
 
 from shortlist.experiments import paper
+from shortlist.experiments.comparison import mark_best
 from shortlist.experiments.parts import Parts, letter_parts, read_parts
-from shortlist.experiments.report import Column, Remark, Section, Table, Value
+from shortlist.experiments.report import Remark, Section, Table, Value
 from shortlist.experiments.report.model import Cell
 from shortlist.experiments.units import Task, Unit
 from shortlist.experiments.workers import Context
@@ -131,12 +133,12 @@ class FineTuningTask(Task):
 def loss_for(method: str) -> nn.Module:
     """Return the loss of a method such as "smooth-topk-svm:3" or "lr-multi"."""
     family, k = paper.split_method(method)
-    losses = {
-        "lr-multi": lambda: nn.CrossEntropyLoss(),
-        "smooth-topk-svm": lambda: TopKHingeLoss(k, smoothing=1.0),
-        "topk-svm": lambda: TopKHingeLoss(k, smoothing=0.0),
-        "topk-ent": lambda: TopKEntropyLoss(k),
-        "trunc-ent": lambda: TruncatedTopKEntropyLoss(k),
+    losses: dict[str, Callable[[], nn.Module]] = {
+        "lr-multi": nn.CrossEntropyLoss,
+        "smooth-topk-svm": partial(TopKHingeLoss, k, smoothing=1.0),
+        "topk-svm": partial(TopKHingeLoss, k, smoothing=0.0),
+        "topk-ent": partial(TopKEntropyLoss, k),
+        "trunc-ent": partial(TruncatedTopKEntropyLoss, k),
     }
     if family not in losses:
         raise ValueError(f"method must be of one of {', '.join(losses)}, got {method!r}")
@@ -146,28 +148,13 @@ def loss_for(method: str) -> nn.Module:
 def network_for(n_features: int, n_classes: int) -> nn.Module:
     """Return a convolutional network for square images of 8 x 8 or more, or a perceptron."""
     side = math.isqrt(n_features)
-    if side * side == n_features and side >= 8:
-        pooled = side // 4
-        return nn.Sequential(
-            nn.Unflatten(1, (1, side, side)),
-            nn.Conv2d(1, 8, 3, padding=1),
-            nn.ReLU(),
-            nn.MaxPool2d(2),
-            nn.Conv2d(8, 16, 3, padding=1),
-            nn.ReLU(),
-            nn.MaxPool2d(2),
-            nn.Flatten(),
-            nn.Linear(16 * pooled * pooled, 128),
-            nn.ReLU(),
-            nn.Linear(128, n_classes),
-        )
-    return nn.Sequential(
-        nn.Linear(n_features, 128),
-        nn.ReLU(),
-        nn.Linear(128, 128),
-        nn.ReLU(),
-        nn.Linear(128, n_classes),
-    )
+    if side * side != n_features or side < 8:
+        hidden = [nn.Linear(n_features, 128), nn.ReLU(), nn.Linear(128, 128), nn.ReLU()]
+        return nn.Sequential(*hidden, nn.Linear(128, n_classes))
+    first = [nn.Conv2d(1, 8, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2)]
+    second = [nn.Conv2d(8, 16, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2)]
+    last = [nn.Linear(16 * (side // 4) ** 2, 128), nn.ReLU(), nn.Linear(128, n_classes)]
+    return nn.Sequential(nn.Unflatten(1, (1, side, side)), *first, *second, nn.Flatten(), *last)
 
 
 @dataclass(frozen=True)
@@ -205,16 +192,10 @@ def _train(
     """Train by stochastic gradient descent, one epoch for each step size."""
     X, y = examples
     network.train()
-    optimizer = torch.optim.SGD(
-        network.parameters(),
-        lr=recipe.step,
-        momentum=recipe.momentum,
-        weight_decay=recipe.weight_decay,
-        nesterov=True,
-    )
+    options = {"momentum": recipe.momentum, "weight_decay": recipe.weight_decay}
+    optimizer = torch.optim.SGD(network.parameters(), nesterov=True, **options)
     for step in steps:
-        for group in optimizer.param_groups:
-            group["lr"] = step
+        optimizer.param_groups[0]["lr"] = step
         for rows in torch.randperm(len(X), generator=generator).split(recipe.batch):
             optimizer.zero_grad()
             loss(network(X[rows]), y[rows]).backward()
@@ -253,9 +234,8 @@ def summarise(networks: Sequence[NetworkResult], ks: Sequence[int]) -> list[Row]
 
 def paper_rows(dataset: str) -> list[Row]:
     """A half of the paper's Table 5: one network, whose step sizes are not known."""
-    table = paper.TABLE_5[dataset]
-    tuned = {method: Tuned(numbers, math.nan) for method, numbers in table.fine_tuned.items()}
-    return summarise([NetworkResult(table.reference, tuned)], KS)
+    tuned = {m: Tuned(numbers, math.nan) for m, numbers in paper.TABLE_5[dataset].items()}
+    return summarise([NetworkResult(tuned.pop(paper.BEFORE).accuracies, tuned)], KS)
 
 
 def run(
@@ -267,11 +247,8 @@ def run(
     tuning_epochs: int = 3,
 ) -> Section:
     """Fine-tune a small network for Letter, or for the examples of a file, with every loss."""
-    if data is None:
-        parts, title = letter_parts(), "Letter"
-    else:
-        parts = read_parts(data, seed=context.seed)
-        title = Path(data).stem
+    parts = letter_parts() if data is None else read_parts(data, seed=context.seed)
+    title = "Letter" if data is None else data.stem
     recipe = Recipe(tuning_epochs=tuning_epochs)
     if context.quick:
         parts, seeds = parts.subsample(_QUICK_SIZE, context.seed), min(seeds, 2)
@@ -280,15 +257,11 @@ def run(
     for method in methods:
         loss_for(method)
     ks = tuple(k for k in KS if k < parts.n_classes)
-    task = FineTuningTask(parts.fingerprint, methods, ks, context.seed, recipe)
-    units = [
-        Unit(
-            f"fine-tuning on {title}, network {number + 1}",
-            replace(task, seed=context.seed + number),
-            parts,
-        )
-        for number in range(seeds)
-    ]
+    units = []
+    for number in range(seeds):
+        seed = context.seed + number
+        task = FineTuningTask(parts.fingerprint, methods, ks, seed, recipe)
+        units.append(Unit(f"fine-tuning on {title}, network {number + 1}", task, parts))
     networks = context.compute("fine-tuning", units)
     result = FineTuningResult(tuple(summarise(networks, ks)), tuple(networks))
     return _section(title, parts, result, ks, recipe)
@@ -298,16 +271,11 @@ def _section(
     title: str, parts: Parts, result: FineTuningResult, ks: Sequence[int], recipe: Recipe
 ) -> Section:
     tuned = [row for row in result.rows if row.fine_tuned]
-    best_gain, best_at = max(
-        (row.gain[k], f"{row.name} at the top {k}") for row in tuned for k in ks
-    )
-    n_networks = len(result.networks)
+    gain, place = max((row.gain[k], f"{row.name} at the top {k}") for row in tuned for k in ks)
     theirs = [
-        _table(
-            f"finetune-{dataset}", f"The paper’s Table 5, {paper.DATASET_NAMES[dataset]}", rows, KS
-        )
-        for dataset in paper.TABLE_5
-        for rows in [paper_rows(dataset)]
+        _table(f"finetune-{key}", f"The paper’s Table 5, {paper.TABLE_4[key].name}", rows, KS)
+        for key in paper.TABLE_5
+        for rows in [paper_rows(key)]
     ]
     return Section(
         name="finetune",
@@ -317,13 +285,11 @@ def _section(
             "Does a loss made for the top k pay off when the whole network can follow it?",
         ],
         tables=[_table("finetune", f"Top-k accuracy (%) on {title}", result.rows, ks), *theirs],
-        headlines=[
-            (_signed(best_gain, 1), f"points, the largest gain over the reference ({best_at})")
-        ],
+        headlines=[(_signed(gain, 1), f"points, the largest gain over the reference ({place})")],
         remarks=_remarks(tuned, ks),
         protocol=[
             f"{len(parts.y_train)} training and {len(parts.y_test)} test examples, "
-            f"{parts.n_classes} classes; {n_networks} networks, each from another "
+            f"{parts.n_classes} classes; {len(result.networks)} networks, each from another "
             "initialisation.",
             f"{recipe.epochs} epochs of softmax at a constant step size give the reference; "
             f"{recipe.tuning_epochs} epochs with a falling step size follow, from the same "
@@ -368,30 +334,21 @@ def _signed(number: float, digits: int = 2) -> str:
 
 
 def _table(name: str, title: str, rows: Sequence[Row], ks: Sequence[int]) -> Table:
-    best = {k: max(round(row.mean[k], 2) for row in rows) for k in ks}
-    cells: list[list[Cell]] = []
-    for row in rows:
-        line: list[Cell] = [row.name if row.fine_tuned else f"{row.name}, before"]
-        line += [
-            Value(
-                row.mean[k],
-                spread=None if row.deviation is None else row.deviation[k],
-                best=round(row.mean[k], 2) == best[k],
-                digits=2,
-            )
-            for k in ks
-        ]
-        line += [Value(row.gain[k], digits=2, signed=True) if row.fine_tuned else "" for k in ks]
-        cells.append(line)
+    def accuracy(row: Row, k: int) -> Value:
+        spread = None if row.deviation is None else row.deviation[k]
+        return Value(row.mean[k], spread=spread, digits=2)
+
+    def gain(row: Row, k: int) -> Cell:
+        return Value(row.gain[k], digits=2, signed=True) if row.fine_tuned else ""
+
+    names = [row.name if row.fine_tuned else f"{row.name}, before" for row in rows]
+    accuracies = mark_best([[accuracy(row, k) for k in ks] for row in rows])
+    gains = [[gain(row, k) for k in ks] for row in rows]
     return Table(
         name,
         title,
-        [
-            Column("Method", numeric=False),
-            *(Column(f"Top-{k}") for k in ks),
-            *(Column(f"Gain {k}") for k in ks),
-        ],
-        cells,
+        ["Method", *(f"Top-{k}" for k in ks), *(f"Gain {k}" for k in ks)],
+        [[n, *a, *g] for n, a, g in zip(names, accuracies, gains, strict=True)],
         caption="First the reference, before fine-tuning. Gain: points above it, at the top 1 and "
         "so on.",
         groups=[1],

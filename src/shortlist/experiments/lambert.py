@@ -8,10 +8,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from shortlist.experiments.report import Column, Figure, Section, Table
+from shortlist.experiments.report import Figure, Section, Table
 from shortlist.experiments.units import Task, Unit
 from shortlist.experiments.workers import Context
-from shortlist.plots.charts import Chart, Series
+from shortlist.plots.charts import Chart, Scale, Series
 
 
 @dataclass(frozen=True)
@@ -89,6 +89,8 @@ def run(context: Context, *, points: int = 200_000, repeats: int = 20) -> Sectio
         points, repeats = min(points, 2000), 2
     unit = Unit("lambert", LambertTask(points, repeats, context.seed))
     (found,) = context.compute("lambert", [unit], alone=True)
+    faster = found.scipy.nanoseconds / found.double.nanoseconds
+    units = ["in units of the type", "Nanoseconds an element"]
     return Section(
         name="lambert",
         title="V(t): the Lambert W function of an exponential",
@@ -98,22 +100,14 @@ def run(context: Context, *, points: int = 200_000, repeats: int = 20) -> Sectio
             "nearly t − log t."
         ],
         headlines=[
-            (
-                f"{found.scipy.nanoseconds / found.double.nanoseconds:.0f} ×",
-                "as fast as SciPy’s Wright omega, in double precision",
-            ),
+            (f"{faster:.0f} ×", "as fast as SciPy’s Wright omega, in double precision"),
             (f"{found.double.units:.1f}", "units in the last place, the largest error"),
         ],
         tables=[
             Table(
                 "precision",
                 "Precision and speed of V(t)",
-                [
-                    Column("Precision", numeric=False),
-                    Column("Largest relative error"),
-                    Column("in units of the type"),
-                    Column("Nanoseconds an element"),
-                ],
+                ["Precision", "Largest relative error", *units],
                 [
                     [m.name, f"{m.largest_error:.1e}", f"{m.units:.1f}", f"{m.nanoseconds:.1f}"]
                     for m in (found.double, found.single, found.scipy)
@@ -131,35 +125,21 @@ def run(context: Context, *, points: int = 200_000, repeats: int = 20) -> Sectio
 def _figure() -> Figure:
     from shortlist.special import lambertw_exp
 
-    def curve(name: str, t: Any, values: Any, number: int) -> Series:
-        return Series(name, t.tolist(), values.tolist(), color=number, dash=number)
+    def chart(title: str, t: Any, other: str, other_t: Any, values: Any, scale: Scale) -> Chart:
+        exact = Series("V(t)", t.tolist(), lambertw_exp(t).tolist())
+        near = Series(other, other_t.tolist(), values.tolist(), color=1, dash=1)
+        return Chart("t", "V(t)", [exact, near], title, y_scale=scale)
 
     below, above = np.linspace(-10, 0, 121), np.linspace(0, 10, 121)
     beyond_one = above[above >= 1.0]
+    values = beyond_one - np.log(beyond_one)
     return Figure(
         "curves",
         "V(t) and its approximations",
         "V(t) on a logarithmic scale for t below zero, with exp t; on a linear scale for t above "
         "zero, with t − log t.",
         [
-            Chart(
-                "t",
-                "V(t)",
-                [
-                    curve("V(t)", below, lambertw_exp(below), 0),
-                    curve("exp t", below, np.exp(below), 1),
-                ],
-                title="t < 0",
-                y_scale="log",
-            ),
-            Chart(
-                "t",
-                "V(t)",
-                [
-                    curve("V(t)", above, lambertw_exp(above), 0),
-                    curve("t − log t", beyond_one, beyond_one - np.log(beyond_one), 1),
-                ],
-                title="t > 0",
-            ),
+            chart("t < 0", below, "exp t", below, np.exp(below), "log"),
+            chart("t > 0", above, "t − log t", beyond_one, values, "linear"),
         ],
     )

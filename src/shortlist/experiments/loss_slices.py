@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from shortlist.experiments.report import Column, Figure, Section, Table
+from shortlist.experiments.report import Figure, Section, Table
 from shortlist.experiments.workers import Context
 from shortlist.plots.charts import Chart, Series
 
@@ -92,11 +92,7 @@ def _chart(title: str, members: dict[str, tuple[str, dict[str, Any]]], t: Any, k
 def _table() -> Table:
     from shortlist import losses
 
-    names = {"loss": "Name", "what": "Loss", "convex": "Convex", "smooth": "Smooth"}
-    names |= {"top-k calibrated": "Top-k calibrated"}
-    return Table(
-        "table",
-        "The losses of this library",
-        [Column(name, numeric=False) for name in names.values()],
-        [[f"`{row['loss']}`", *(row[key] for key in list(names)[1:])] for row in losses.table()],
-    )
+    keys = ["what", "convex", "smooth", "top-k calibrated"]
+    names = ["Name", "Loss", "Convex", "Smooth", "Top-k calibrated"]
+    rows = [[f"`{row['loss']}`", *(row[key] for key in keys)] for row in losses.table()]
+    return Table("table", "The losses of this library", names, rows, text_columns=len(names))

@@ -168,18 +168,12 @@ def _halved(X: Any, y: Any, seed: int) -> Parts:
 def _in_single(parts: Parts) -> Parts:
     """Features in single precision, dense unless most entries are zero: fast, exact enough."""
 
-    def features(X: Any) -> Any:
+    def single(X: Any, y: Any) -> tuple[Any, Any]:
         if X is None:
-            return None
+            return None, None
         if hasattr(X, "toarray") and X.nnz > _DENSE_SHARE * X.shape[0] * X.shape[1]:
             X = X.toarray()
-        return X.astype(np.float32, copy=False)
+        return X.astype(np.float32, copy=False), np.asarray(y)
 
-    return Parts(
-        features(parts.X_train),
-        np.asarray(parts.y_train),
-        features(parts.X_test),
-        np.asarray(parts.y_test),
-        features(parts.X_val),
-        None if parts.y_val is None else np.asarray(parts.y_val),
-    )
+    train, test = single(parts.X_train, parts.y_train), single(parts.X_test, parts.y_test)
+    return Parts(*train, *test, *single(parts.X_val, parts.y_val))

@@ -154,13 +154,9 @@ class PathTask(Task):
         if path.is_best_at(min(path.models)):
             path.walk(range(low, self.exponents[0]))
         chosen = path.chosen()
-        return PathResult(
-            self.method,
-            tuple(path.models[exponent] for exponent in sorted(path.models)),
-            chosen,
-            time.perf_counter() - clock,
-            time.process_time() - cpu_clock,
-        )
+        models = tuple(path.models[exponent] for exponent in sorted(path.models))
+        times = time.perf_counter() - clock, time.process_time() - cpu_clock
+        return PathResult(self.method, models, chosen, *times)
 
     def C(self, exponent: int) -> float:
         return self.scale * 10 ** (exponent / self.per_decade)
@@ -225,7 +221,7 @@ class _Path:
         }
 
     def _is_enough(self, exponent: int) -> bool:
-        """Whether larger values of C promise nothing."""
+        """Whether the path ends here: larger values of C are not worth a try."""
         so_far = [self.models[e] for e in sorted(self.models) if e <= exponent]
         last = so_far[-MAX_UNCONVERGED:]
         if len(last) == MAX_UNCONVERGED and not any(model.converged for model in last):
@@ -253,16 +249,8 @@ class _Path:
 
     @staticmethod
     def _model(fitted: Any, val: tuple[float, ...]) -> Model:
-        result = fitted.result_
-        return Model(
-            C=fitted.C,
-            primal=result.primal,
-            relative_gap=result.relative_gap,
-            epochs=result.epochs,
-            seconds=result.seconds,
-            status=result.status,
-            val=val,
-        )
+        r = fitted.result_
+        return Model(fitted.C, r.primal, r.relative_gap, r.epochs, r.seconds, r.status, val)
 
 
 def _ranks(fitted: Any, X: Any, y: Any) -> NDArray:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
@@ -68,21 +68,13 @@ class Experiment:
         return {name: p.default for name, p in parameters.items() if name not in shared}
 
 
-_TABLE3 = "table3:run"
+def _of_table3(name: str, summary: str, shows: str = "Table 3", **facts: Any) -> Experiment:
+    dataset = facts.pop("dataset", name)
+    return Experiment(name, shows, summary, "table3:run", dataset=dataset, **facts)
 
 
-def _of_table3(dataset: str, summary: str) -> Experiment:
-    """A data set of the paper whose examples must be given."""
-    return Experiment(
-        dataset, "Table 3", summary, _TABLE3, takes_data=True, needs_data=True, dataset=dataset
-    )
-
-
-def _stand_in(dataset: str, summary: str) -> Experiment:
-    """A data set that is made at run time."""
-    return Experiment(dataset, "as Table 3", summary, _TABLE3, dataset=dataset, extra="standins")
-
-
+_FROM_FILES: dict[str, Any] = {"takes_data": True, "needs_data": True}
+_MADE: dict[str, Any] = {"shows": "as Table 3", "extra": "standins"}
 _LIST = (
     Experiment(
         "circle",
@@ -90,27 +82,20 @@ _LIST = (
         "Three overlapping classes on the circle: what losses made for the top 2 are good for.",
         "table2:run",
     ),
-    Experiment(
-        "letter",
-        "Table 3",
-        "Every method on Letter, which comes with the package.",
-        _TABLE3,
-        dataset="letter",
-    ),
-    _of_table3("caltech101", "Every method on Caltech 101 Silhouettes."),
-    _of_table3("news20", "Every method on News 20."),
-    _of_table3("aloi", "Every method on ALOI, 1000 objects."),
-    Experiment(
+    _of_table3("letter", "Every method on Letter, which comes with the package."),
+    _of_table3("caltech101", "Every method on Caltech 101 Silhouettes.", **_FROM_FILES),
+    _of_table3("news20", "Every method on News 20.", **_FROM_FILES),
+    _of_table3("aloi", "Every method on ALOI, 1000 objects.", **_FROM_FILES),
+    _of_table3(
         "features",
-        "as Table 3",
         "Every method on your frozen features: features NAME FOLDER.",
-        _TABLE3,
-        takes_data=True,
-        needs_data=True,
+        "as Table 3",
+        dataset=None,
+        **_FROM_FILES,
     ),
-    _stand_in("glyphs", "Every method on 1000 characters; stands in for ALOI."),
-    _stand_in("languages", "Every method on words of 42 languages."),
-    _stand_in("countries", "Every method on names of cities, by country."),
+    _of_table3("glyphs", "Every method on 1000 characters; stands in for ALOI.", **_MADE),
+    _of_table3("languages", "Every method on words of 42 languages.", **_MADE),
+    _of_table3("countries", "Every method on names of cities, by country.", **_MADE),
     Experiment(
         "convergence",
         "Figures 1 and 2",
@@ -125,10 +110,7 @@ _LIST = (
         "lambert:run",
     ),
     Experiment(
-        "losses",
-        "Losses",
-        "Every loss along a line through score space.",
-        "loss_slices:run",
+        "losses", "Losses", "Every loss along a line through score space.", "loss_slices:run"
     ),
     Experiment(
         "calibration",
@@ -218,9 +200,8 @@ def run(
     wanted = [EXPERIMENTS[name]] if name != ALL else list(EXPERIMENTS.values())
     calls = {each: {**_data_options(each, data, test_data, download), **options} for each in wanted}
     sections, skipped = _run_each(calls, context, console, may_skip=name == ALL)
-    title = (
-        sections[0].title if len(sections) == 1 else "Loss functions for top-k error, recomputed"
-    )
+    title = "Loss functions for top-k error, recomputed"
+    title = sections[0].title if len(sections) == 1 else title
     report = Report(title, sections, _environment(context.jobs, seed, quick), skipped)
     page, *others = folder.write(report, context.output)
     return Outcome(report, page, (page, *others))
@@ -234,6 +215,9 @@ def _run_each(
     may_skip: bool,
 ) -> tuple[list[Section], list[tuple[str, str]]]:
     """The sections, and the experiments that lack their data or a package, with the reason."""
+    from shortlist.experiments.table3 import ranks_section
+    from shortlist.experiments.table3_section import Table3Result
+
     sections: list[Section] = []
     skipped: list[tuple[str, str]] = []
     try:
@@ -254,9 +238,11 @@ def _run_each(
                 highlight=False,
             )
         raise
-    if ranks := _ranks(sections):
-        sections.append(ranks)
-        _show(ranks, console)
+    # Mean ranks over the data sets of Table 3, where there are several.
+    results = [each.result for each in sections if isinstance(each.result, Table3Result)]
+    if len(results) > 1:
+        sections.append(ranks_section(results))
+        _show(sections[-1], console)
     return sections, skipped
 
 
@@ -265,15 +251,6 @@ def _show(section: Section, console: Console | None) -> None:
 
     if console is not None:
         show(section, console)
-
-
-def _ranks(sections: Sequence[Section]) -> Section | None:
-    """Mean ranks over the data sets of Table 3, where there are several."""
-    from shortlist.experiments.table3 import ranks_section
-    from shortlist.experiments.table3_section import Table3Result
-
-    results = [each.result for each in sections if isinstance(each.result, Table3Result)]
-    return ranks_section(results) if len(results) > 1 else None
 
 
 def _check_data(name: str, data: Any) -> None:

@@ -11,14 +11,13 @@ from typing import Any, ClassVar
 import numpy as np
 
 from shortlist.experiments import paper
-from shortlist.experiments.comparison import Dataset, accuracy_columns, accuracy_rows, mark_best
+from shortlist.experiments.comparison import Dataset, accuracy_rows, mark_best
 from shortlist.experiments.descents import Primal
 from shortlist.experiments.protocol import classifier, kernels_of
 from shortlist.experiments.report import Figure, Remark, Section, Table, Value
-from shortlist.experiments.report.model import Cell
 from shortlist.experiments.units import Task, Unit
 from shortlist.experiments.workers import Context
-from shortlist.plots.charts import Chart, Picture, Series
+from shortlist.plots.charts import Chart, Picture, numbered_series
 
 KS = (1, 2)
 PARTS = ("train", "val", "test")
@@ -86,13 +85,8 @@ class DrawTask(Task):
         clock = time.perf_counter()
         (X, y), (X_val, y_val), (X_test, y_test) = map(self.part, PARTS)
         Cs = [2.0**exponent for exponent in self.exponents]
-        model = classifier(
-            self.method,
-            tol=self.tol,
-            max_epochs=self.max_epochs,
-            random_state=self.seed,
-            fit_intercept=self.intercept,
-        )
+        limits = {"tol": self.tol, "max_epochs": self.max_epochs, "random_state": self.seed}
+        model = classifier(self.method, fit_intercept=self.intercept, **limits)
         fitted = model.fit_path(X, y, Cs)
         weights = [_weights(one) for one in fitted]
         if self.starts > 1:
@@ -232,25 +226,19 @@ def _section(by_row: Mapping[str, list[DrawResult]], starts: int, tasks: list[Dr
         row: np.array([[result.chosen[k].test[k - 1] for k in KS] for result in results])
         for row, results in by_row.items()
     }
-    means = {row: values.mean(axis=0) for row, values in tested.items()}
-    spreads = {row: values.std(axis=0) for row, values in tested.items()}
-    methods = [row for row in by_row if row != SEVERAL]
+    means = {row: values.mean(axis=0).tolist() for row, values in tested.items()}
+    spreads = {row: values.std(axis=0).tolist() for row, values in tested.items()}
+    ours = {row: mean for row, mean in means.items() if row != SEVERAL}
     circle = Dataset.named("circle")
-    rows = accuracy_rows(
-        circle,
-        {method: means[method].tolist() for method in methods},
-        {method: spreads[method].tolist() for method in methods},
-        notes={("svm-multi", k): "†" for k in KS},
-    )
+    rows = accuracy_rows(circle, ours, spreads, {("svm-multi", k): "†" for k in KS})
+    best_row, way, not_in_paper = TRUNCATED, "", ""
     if SEVERAL in by_row:
+        best_row, way = SEVERAL, f", best of {starts} starts"
+        not_in_paper = " The last row is not in the paper."
+        several = zip(means[SEVERAL], spreads[SEVERAL], strict=True)
         name = f"{paper.display_name(TRUNCATED)}, {starts} starts"
-        several: list[Cell] = [
-            Value(m, spread=s) for m, s in zip(means[SEVERAL], spreads[SEVERAL], strict=True)
-        ]
-        rows = mark_best([*rows, [name, *several]])
+        rows = mark_best([*rows, [name, *(Value(mean, spread=s) for mean, s in several)]])
     draws, task = len(tasks), tasks[0]
-    best_row = SEVERAL if SEVERAL in by_row else TRUNCATED
-    way = f", best of {starts} starts" if SEVERAL in by_row else ""
     typical = np.mean(list(spreads.values()), axis=0)
     return Section(
         name="circle",
@@ -271,12 +259,11 @@ def _section(by_row: Mapping[str, list[DrawResult]], starts: int, tasks: list[Dr
             Table(
                 "accuracy",
                 "Top-k accuracy (%) on the circle",
-                accuracy_columns(circle),
+                circle.columns,
                 rows,
                 caption=f"Table 2 of the paper. Ours: the mean over {draws} draws of "
                 f"{task.n_train} training and {task.n_train} validation points, tested on "
-                f"{task.n_test}. The paper’s: one draw."
-                + (" The last row is not in the paper." if SEVERAL in by_row else ""),
+                f"{task.n_test}. The paper’s: one draw.{not_in_paper}",
                 notes=_notes(by_row),
                 spread="standard deviation over the draws",
             )
@@ -419,25 +406,16 @@ def _quantiles(tested: Mapping[str, Any], starts: int) -> Figure:
         TRUNCATED: "truncated, from softmax",
         SEVERAL: f"truncated, {starts} starts",
     }
-    panels = [
-        Chart(
-            "Draw, by accuracy",
-            "Accuracy (%)",
-            [
-                Series(
-                    name,
-                    list(range(1, len(tested[row]) + 1)),
-                    sorted(tested[row][:, k - 1].tolist()),
-                    color=number,
-                    markers=True,
-                )
-                for number, (row, name) in enumerate(names.items())
-                if row in tested
-            ],
-            title=f"Top-{k}",
-            x_whole=True,
-        )
-        for k in KS
-    ]
+    panels = []
+    for k in KS:
+        sorted_draws = {
+            name: np.sort(tested[row][:, k - 1]).tolist()
+            for row, name in names.items()
+            if row in tested
+        }
+        curves = {n: (range(1, len(values) + 1), values) for n, values in sorted_draws.items()}
+        series = numbered_series(curves)
+        title = f"Top-{k}"
+        panels.append(Chart("Draw, by accuracy", "Accuracy (%)", series, title, x_whole=True))
     caption = "Test accuracy on every draw, from a method’s worst draw to its best."
     return Figure("draws", "How far the draws differ", caption, panels)

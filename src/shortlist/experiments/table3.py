@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -13,10 +14,9 @@ from shortlist.experiments import paper
 from shortlist.experiments.comparison import (
     STAND_INS,
     Dataset,
+    DatasetOutcome,
     family_starts,
-    far_places,
     is_truncated,
-    on_other_data,
 )
 from shortlist.experiments.descents import CHECKPOINTS, DescentTask
 from shortlist.experiments.paired import mean_ranks
@@ -29,8 +29,8 @@ from shortlist.experiments.parts import (
     stand_in_parts,
 )
 from shortlist.experiments.protocol import PathResult, PathTask, kernels_of, relative_cost
-from shortlist.experiments.report import Column, Section, Table, Value
-from shortlist.experiments.table3_section import Outcome, Table3Result, section
+from shortlist.experiments.report import Section, Table, Value
+from shortlist.experiments.table3_section import Table3Result, section
 from shortlist.experiments.units import Unit
 from shortlist.experiments.workers import Context
 
@@ -91,9 +91,9 @@ def run(
         units += _descent_units(context, tasks, parts)
     computed = context.compute(dataset, units)
     results = dict(zip(tasks, computed, strict=False))
-    descents = computed[len(tasks) :]
-    on_paper_grid = {} if context.quick else _on_paper_grid(context, table, results, tasks, parts)
-    outcome = Outcome(table, parts, results, descents, on_paper_grid)
+    outcome = DatasetOutcome(table, parts, results, computed[len(tasks) :])
+    if not context.quick:
+        outcome = replace(outcome, on_paper_grid=_on_paper_grid(context, outcome, tasks))
     return section(outcome, tol, explain=not context.quick)
 
 
@@ -154,35 +154,27 @@ def _descent_units(context: Context, tasks: Mapping[str, PathTask], parts: Parts
 
 
 def _on_paper_grid(
-    context: Context,
-    dataset: Dataset,
-    results: Mapping[str, PathResult],
-    tasks: Mapping[str, PathTask],
-    parts: Parts,
+    context: Context, outcome: DatasetOutcome, tasks: Mapping[str, PathTask]
 ) -> dict[str, PathResult]:
     """The convex methods with a far number again, on the grid the paper seems to have used.
 
     That is a decade in its lambda = 1 / (C n), over its range of C. Only where the examples and
     the validation part are the paper's: else the numbers differ in any case.
     """
-    far = {method for method, _ in far_places(dataset, results) if not is_truncated(method)}
-    if parts.X_val is None or not far or on_other_data(dataset, parts):
+    far = {method for method, _ in outcome.far_places if not is_truncated(method)}
+    if outcome.parts.X_val is None or not far or outcome.other_facts:
         return {}
-    n = parts.X_train.shape[0]
+    n = outcome.parts.X_train.shape[0]
     low, high = math.ceil(math.log10(_SMALLEST_C * n)), math.floor(math.log10(_LARGEST_C * n))
-    grid = {
+    grid: dict[str, Any] = {
         "exponents": tuple(range(low, high + 1)),
         "extended_exponents": (low, high),
-        "per_decade": 1,
-        "scale": 1.0 / n,
     }
-    methods = [method for method in results if method in far]
-    units = [
-        _unit(dataset, replace(tasks[method], **grid), parts, ", the paper’s grid")
-        for method in methods
-    ]
-    computed = context.compute(f"{dataset.key}, the paper’s grid", units)
-    return dict(zip(methods, computed, strict=True))
+    grid |= {"per_decade": 1, "scale": 1.0 / n}
+    again = {m: replace(task, **grid) for m, task in tasks.items() if m in far}
+    units = [_unit(outcome.dataset, t, outcome.parts, ", the paper’s grid") for t in again.values()]
+    computed = context.compute(f"{outcome.dataset.key}, the paper’s grid", units)
+    return dict(zip(again, computed, strict=True))
 
 
 def ranks_section(results: Sequence[Table3Result]) -> Section:
@@ -208,34 +200,29 @@ def ranks_section(results: Sequence[Table3Result]) -> Section:
 def _ranks_table(name: str, results: Sequence[Table3Result], *, beside_paper: bool) -> Table:
     columns = {}
     for k in (1, 3, 5, 10):
-        if all(k in accuracies for each in results for accuracies in each.accuracy.values()):
-            ours = mean_ranks([{m: a[k] for m, a in r.accuracy.items()} for r in results])
-            theirs = mean_ranks(
-                [{m: paper.accuracy(r.dataset, m, k) for m in r.accuracy} for r in results]
-                if beside_paper
-                else []
-            )
-            columns[k] = ours, theirs
-    methods = list(columns[1][0])
+        if any(k not in row for each in results for row in each.accuracy.values()):
+            continue
+        ours = [{m: row[k] for m, row in r.accuracy.items()} for r in results]
+        theirs = [
+            {m: paper.accuracy(r.dataset, m, k) for m in r.accuracy}
+            for r in results
+            if beside_paper
+        ]
+        columns[f"Top-{k}"] = mean_ranks(ours), mean_ranks(theirs)
+    methods = list(columns["Top-1"][0])
     titles = ", ".join(Dataset.named(result.dataset).title for result in results)
     beside = ", and beside it the ranks of the paper’s numbers on the same data"
     return Table(
         name,
         f"Mean rank of every method over {len(results)} data sets",
-        [Column("Method", numeric=False), *(Column(f"Top-{k}") for k in columns)],
-        [
-            [paper.display_name(m), *(_rank(m, *column) for column in columns.values())]
-            for m in methods
-        ],
+        ["Method", *columns],
+        [[paper.display_name(m), *(_rank(m, *each) for each in columns.values())] for m in methods],
         caption=f"{titles}. Ours{beside if beside_paper else ''}.",
         groups=family_starts(methods),
     )
 
 
 def _rank(method: str, ours: Mapping[str, float], theirs: Mapping[str, float]) -> Value:
-    return Value(
-        ours[method],
-        theirs.get(method),
-        best=ours[method] == min(ours.values()),
-        paper_best=bool(theirs) and theirs[method] == min(theirs.values()),
-    )
+    best = ours[method] == min(ours.values())
+    paper_best = bool(theirs) and theirs[method] == min(theirs.values())
+    return Value(ours[method], theirs.get(method), best=best, paper_best=paper_best)

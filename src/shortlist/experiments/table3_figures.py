@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from shortlist.experiments import paper
-from shortlist.experiments.comparison import Dataset
-from shortlist.experiments.descents import DescentResult
+from shortlist.experiments.comparison import DatasetOutcome
 from shortlist.experiments.protocol import PathResult
 from shortlist.experiments.report import Figure
 from shortlist.plots.charts import Chart, Series
@@ -45,90 +45,60 @@ def gains_by_k(ks: Sequence[int], results: Mapping[str, PathResult]) -> list[Fig
             name = "multiclass SVM" if family == "svm-multi" else f"k = {own_k}"
             series.append(Series(name, ks, gain, color=_COLORS.get(own_k, 3), markers=True))
         if series:
-            panels.append(
-                Chart(
-                    "k",
-                    "Points above softmax",
-                    series,
-                    title=title,
-                    y_limits=_GAIN_LIMITS,
-                    levels=[(0.0, "")],
-                    x_whole=True,
-                )
-            )
+            axes: dict[str, Any] = {
+                "y_limits": _GAIN_LIMITS,
+                "levels": [(0.0, "")],
+                "x_whole": True,
+            }
+            panels.append(Chart("k", "Points above softmax", series, title, **axes))
     caption = (
         "Top-k test accuracy above that of softmax (the dashed line), at each k by the models that "
         "validation prefers for that k. A loss made for the top k aims at its own k, and may cost "
         "accuracy at smaller ones."
     )
-    return [Figure("gains", "What each loss gains over softmax", caption, panels)] if panels else []
+    return _figure("gains", "What each loss gains over softmax", caption, panels)
 
 
-def along_c(dataset: Dataset, results: Mapping[str, PathResult]) -> list[Figure]:
+def along_c(outcome: DatasetOutcome) -> list[Figure]:
     """Validation accuracy against C for the losses of one label and of the top five."""
-    shown = [method for method in _ALONG_C if method in results]
+    shown = [outcome.results[method] for method in _ALONG_C if method in outcome.results]
     panels = []
     for k in (1, 5):
-        if k not in dataset.ks or not shown:
+        if k not in outcome.dataset.ks or not shown:
             continue
-        series = [
-            Series(
-                paper.display_name(method),
-                [model.C for model in results[method].models],
-                [model.val[k - 1] for model in results[method].models],
-                color=number,
-                # It covers the plain hinge's curve, which is to be seen between its dashes.
-                dash=int(method == "smooth-topk-svm:5"),
-                markers=True,
-            )
-            for number, method in enumerate(shown)
-        ]
+        series = []
+        for number, result in enumerate(shown):
+            Cs = [model.C for model in result.models]
+            accuracies = [model.val[k - 1] for model in result.models]
+            # It covers the plain hinge's curve, which is to be seen between its dashes.
+            dash = int(result.method == "smooth-topk-svm:5")
+            name = paper.display_name(result.method)
+            series.append(Series(name, Cs, accuracies, number, dash, markers=True))
         peaks = [max(s.y) for s in series]
-        top = max(peaks)
-        panels.append(
-            Chart(
-                "C",
-                "Accuracy (%)",
-                series,
-                title=f"Top-{k} on the validation examples",
-                x_scale="log",
-                # What happens at small C may be cut off; no curve may be missing as a whole.
-                y_limits=(min(top - 25.0, min(peaks) - 3.0), top + 2.0),
-            )
-        )
+        # What happens at small C may be cut off; no curve may be missing as a whole.
+        limits = (min(max(peaks) - 25.0, min(peaks) - 3.0), max(peaks) + 2.0)
+        title = f"Top-{k} on the validation examples"
+        panels.append(Chart("C", "Accuracy (%)", series, title, "log", y_limits=limits))
     caption = (
         "Accuracy on the validation examples against C. Every point is a trained model; those "
         "that did not meet their tolerance are shown, but were not eligible."
     )
-    title = "How much regularisation each loss wants"
-    return [Figure("regularisation", title, caption, panels)] if panels else []
+    return _figure("regularisation", "How much regularisation each loss wants", caption, panels)
 
 
-def along_descent(dataset: Dataset, descents: Sequence[DescentResult]) -> list[Figure]:
+def along_descent(outcome: DatasetOutcome) -> list[Figure]:
     """How far from the paper's numbers gradient descent is after so many steps."""
-    panels = [
-        Chart(
-            "Steps of gradient descent from softmax",
-            "Points above the paper’s",
-            [
-                Series(
-                    f"top-{k}",
-                    descent.steps,
-                    [
-                        a - paper.accuracy(dataset.key, descent.method, k)
-                        for a in descent.accuracies(k)
-                    ],
-                    color=_COLORS.get(k, 3),
-                    markers=True,
-                )
-                for k in dataset.ks
-            ],
-            title=paper.display_name(descent.method),
-            x_scale="symlog",
-            levels=[(0.0, "")],
-        )
-        for descent in descents
-    ]
+    x_label, y_label = "Steps of gradient descent from softmax", "Points above the paper’s"
+    panels = []
+    for descent in outcome.descents:
+        series = []
+        for k in outcome.dataset.ks:
+            theirs = outcome.paper_accuracy(descent.method, k)
+            above = [accuracy - theirs for accuracy in descent.accuracies(k)]
+            color = _COLORS.get(k, 3)
+            series.append(Series(f"top-{k}", descent.steps, above, color, markers=True))
+        title = paper.display_name(descent.method)
+        panels.append(Chart(x_label, y_label, series, title, "symlog", levels=[(0.0, "")]))
     caption = (
         "The truncated losses on their way from the softmax solution (0 steps) downhill, by "
         "gradient descent with line search as in the paper, C chosen anew at every step count. "
@@ -137,7 +107,12 @@ def along_descent(dataset: Dataset, descents: Sequence[DescentResult]) -> list[F
         "models are at the end of the descent."
     )
     title = "Where the paper’s descent of the truncated losses ended"
-    return [Figure("descent", title, caption, panels)] if panels else []
+    return _figure("descent", title, caption, panels)
+
+
+def _figure(name: str, title: str, caption: str, panels: Sequence[Chart]) -> list[Figure]:
+    """The figure, if there is anything to be seen in it."""
+    return [Figure(name, title, caption, panels)] if panels else []
 
 
 def _curve(result: PathResult, ks: Sequence[int]) -> list[float]:

@@ -4,43 +4,26 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 from shortlist._progress import duration
 from shortlist.experiments import paper
 from shortlist.experiments.comparison import (
     TOLERANCE,
     Dataset,
-    accuracy_columns,
+    DatasetOutcome,
     accuracy_rows,
-    differences,
-    explain_far_cells,
     family_starts,
-    far_places,
-    on_other_data,
 )
-from shortlist.experiments.descents import DescentResult
 from shortlist.experiments.paired import compare, standard_error
-from shortlist.experiments.parts import Parts
 from shortlist.experiments.protocol import MAX_K, PathResult
-from shortlist.experiments.report import Column, Remark, Section, Table, Value
+from shortlist.experiments.report import Remark, Section, Table, Value
 from shortlist.experiments.report.model import Cell
 from shortlist.experiments.table3_figures import SOFTMAX, along_c, along_descent, gains_by_k
+from shortlist.experiments.table3_remarks import explain_far_cells
 
 #: Two numbers count as different if a paired test has a smaller p than this.
 SIGNIFICANT = 0.05
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """What was computed for a data set."""
-
-    dataset: Dataset
-    parts: Parts
-    results: Mapping[str, PathResult]
-    descents: Sequence[DescentResult] = ()
-    #: Some methods again, with C on the grid that the paper seems to have used.
-    on_paper_grid: Mapping[str, PathResult] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -55,7 +38,7 @@ class Table3Result:
     cpu_seconds: dict[str, float]
 
     @classmethod
-    def of(cls, outcome: Outcome) -> Table3Result:
+    def of(cls, outcome: DatasetOutcome) -> Table3Result:
         results, ks = outcome.results, outcome.dataset.ks
         return cls(
             outcome.dataset.key,
@@ -67,52 +50,48 @@ class Table3Result:
         )
 
 
-def section(outcome: Outcome, tol: float, *, explain: bool = True) -> Section:
+def section(outcome: DatasetOutcome, tol: float, *, explain: bool = True) -> Section:
     """Everything about a data set; ``explain``: with remarks on differences from the paper."""
     dataset, parts, results = outcome.dataset, outcome.parts, outcome.results
     accuracy = accuracy_table(dataset, results)
-    tables = [accuracy]
-    if outcome.on_paper_grid:
-        tables.append(_paper_grid_table(dataset, outcome.on_paper_grid))
-    tables += [*paired_tables(dataset, results), _training_table(results, dataset.ks)]
+    on_grid = [_paper_grid_table(outcome)] if outcome.on_paper_grid else []
+    details = [*paired_tables(dataset, results), _training_table(results, dataset.ks)]
     # Without a validation part only the models chosen for the table's ks are tested.
     every_k = tuple(range(1, min(MAX_K, parts.n_classes) + 1))
-    ks = every_k if parts.X_val is not None else dataset.ks
+    gains = gains_by_k(every_k if parts.X_val is not None else dataset.ks, results)
     return Section(
         name=dataset.key,
         title=f"{dataset.title}: top-k accuracy of every loss",
-        paragraphs=[_introduction(dataset, parts)],
-        headlines=_headlines(accuracy.rows, outcome),
-        tables=tables,
-        figures=[
-            *gains_by_k(ks, results),
-            *along_c(dataset, results),
-            *along_descent(dataset, outcome.descents),
-        ],
+        paragraphs=[_introduction(outcome)],
+        headlines=_headlines(accuracy, outcome),
+        tables=[accuracy, *on_grid, *details],
+        figures=[*gains, *along_c(outcome), *along_descent(outcome)],
         remarks=_remarks(outcome) if explain else [],
-        protocol=_protocol(parts, tol, results),
+        protocol=_protocol(outcome, tol),
         result=Table3Result.of(outcome),
     )
 
 
-def _introduction(dataset: Dataset, parts: Parts) -> str:
+def _introduction(outcome: DatasetOutcome) -> str:
+    dataset, parts = outcome.dataset, outcome.parts
     n_val = "" if parts.X_val is None else f", {parts.X_val.shape[0]} validation"
     return (
         f"{dataset.title} has {parts.n_classes} classes and "
         f"{parts.X_train.shape[1]} features; {parts.X_train.shape[0]} training{n_val} and "
         f"{parts.X_test.shape[0]} test examples. Every model is linear. A loss made for the top k "
         "gives up accuracy at smaller k to gain it at k: read each row from the column of its own "
-        f"k.{dataset.about and f' {dataset.about}'}"
-    )
+        f"k. {dataset.about}"
+    ).rstrip()
 
 
-def _headlines(rows: Sequence[Sequence[Cell]], outcome: Outcome) -> list[tuple[str, str]]:
-    results = outcome.results
-    seconds = sum(result.cpu_seconds for result in results.values())
-    n_models = sum(len(result.models) for result in results.values())
+def _headlines(accuracy: Table, outcome: DatasetOutcome) -> list[tuple[str, str]]:
+    results = outcome.results.values()
+    seconds = sum(result.cpu_seconds for result in results)
+    n_models = sum(len(result.models) for result in results)
     time = (duration(seconds), f"of processor time for training {n_models} models")
-    apart = sorted(abs(d) for d in differences(rows))
-    if not apart or on_other_data(outcome.dataset, outcome.parts):
+    differences = [value.difference for value in accuracy.values if value.difference is not None]
+    apart = sorted(abs(each) for each in differences if math.isfinite(each))
+    if not apart or outcome.other_facts:
         return [time]
     within = sum(round(each, 1) <= TOLERANCE for each in apart)
     return [
@@ -125,12 +104,13 @@ def _headlines(rows: Sequence[Sequence[Cell]], outcome: Outcome) -> list[tuple[s
 def accuracy_table(dataset: Dataset, results: Mapping[str, PathResult]) -> Table:
     """Our numbers, beside the paper's if any, with standard errors and what equals the best."""
     ks = dataset.ks
+    chosen = {(m, k): result.chosen.get(k) for m, result in results.items() for k in ks}
     ours = {method: [result.accuracy(k) for k in ks] for method, result in results.items()}
     errors = {
         method: [
-            standard_error(result.accuracy(k), result.chosen[k].n_test)
-            if k in result.chosen
-            else float("nan")
+            standard_error(result.accuracy(k), found.n_test)
+            if (found := chosen[method, k])
+            else math.nan
             for k in ks
         ]
         for method, result in results.items()
@@ -138,18 +118,17 @@ def accuracy_table(dataset: Dataset, results: Mapping[str, PathResult]) -> Table
     best = _best_methods(results, ks)
     notes = {
         (method, k): "°"
-        for k in ks
-        for method, result in results.items()
-        if k in best and k in result.chosen and method != best[k]
-        if compare(result.chosen[k].hits(), results[best[k]].chosen[k].hits()).p_value > SIGNIFICANT
+        for (method, k), found in chosen.items()
+        if found and method != best[k]
+        if compare(found.hits(), results[best[k]].chosen[k].hits()).p_value > SIGNIFICANT
     }
     left_out = sum(result.n_left_out for result in results.values())
     n_models = sum(len(result.models) for result in results.values())
     return Table(
         "accuracy",
         f"Top-k accuracy (%) on {dataset.title}",
-        accuracy_columns(dataset),
-        accuracy_rows(dataset, ours, errors, notes=notes),
+        dataset.columns,
+        accuracy_rows(dataset, ours, errors, notes),
         caption=f"Table 3 of the paper, {'recomputed' if dataset.in_paper else 'on other data'}: "
         "each column by the model that the validation examples prefer for that k. Every model here "
         f"met its tolerance; {left_out} of {n_models} trained models did not and were left out.",
@@ -164,12 +143,12 @@ def accuracy_table(dataset: Dataset, results: Mapping[str, PathResult]) -> Table
 
 def _best_methods(results: Mapping[str, PathResult], ks: Sequence[int]) -> dict[int, str]:
     """The method with the largest accuracy at each k; a k that no model was chosen for has none."""
-    best = {}
-    for k in ks:
-        having = [method for method, result in results.items() if k in result.chosen]
-        if having:
-            best[k] = max(having, key=lambda method: results[method].accuracy(k))
-    return best
+    having = {k: [method for method, result in results.items() if k in result.chosen] for k in ks}
+    return {
+        k: max(methods, key=lambda method: results[method].accuracy(k))
+        for k, methods in having.items()
+        if methods
+    }
 
 
 def paired_tables(dataset: Dataset, results: Mapping[str, PathResult]) -> list[Table]:
@@ -184,7 +163,7 @@ def paired_tables(dataset: Dataset, results: Mapping[str, PathResult]) -> list[T
         Table(
             name,
             title,
-            accuracy_columns(dataset),
+            dataset.columns,
             [
                 [paper.display_name(m), *(_compared(results, m, reference.get(k), k) for k in ks)]
                 for m in results
@@ -209,22 +188,19 @@ def _compared(
     return Value(found.difference, spread=found.error, p_value=found.p_value, digits=2, signed=True)
 
 
-def _paper_grid_table(dataset: Dataset, on_paper_grid: Mapping[str, PathResult]) -> Table:
-    table = accuracy_table(dataset, on_paper_grid)
+def _paper_grid_table(outcome: DatasetOutcome) -> Table:
+    table = accuracy_table(outcome.dataset, outcome.on_paper_grid)
     # A few rows have no best among them.
     rows = [
         [replace(c, best=False, note="") if isinstance(c, Value) else c for c in row]
         for row in table.rows
     ]
-    return replace(
-        table,
-        rows=rows,
-        name="paper-grid",
-        title="The rows with a far number again, on the paper’s likely grid",
-        caption="Values of C a decade apart in the paper’s λ = 1/(C n), half as many as in the "
-        "table above. Everything else is the same.",
-        notes=[],
+    title = "The rows with a far number again, on the paper’s likely grid"
+    caption = (
+        "Values of C a decade apart in the paper’s λ = 1/(C n), half as many as in the table "
+        "above. Everything else is the same."
     )
+    return replace(table, rows=rows, name="paper-grid", title=title, caption=caption, notes=[])
 
 
 def _training_table(results: Mapping[str, PathResult], ks: Sequence[int]) -> Table:
@@ -232,28 +208,15 @@ def _training_table(results: Mapping[str, PathResult], ks: Sequence[int]) -> Tab
     for method, result in results.items():
         models = {k: result.chosen[k].model for k in ks if k in result.chosen}
         gaps = [m.relative_gap for m in models.values() if math.isfinite(m.relative_gap)]
-        rows.append(
-            [
-                paper.display_name(method),
-                *(f"{models[k].C:.3g}" if k in models else "–" for k in ks),
-                f"{max(gaps):.1e}" if gaps else "–",
-                str(len(result.models)),
-                str(result.n_left_out),
-                Value(result.cpu_seconds),
-            ]
-        )
-    columns = [
-        Column("Method", numeric=False),
-        *(Column(f"C for top-{k}") for k in ks),
-        Column("Relative gap"),
-        Column("Models"),
-        Column("Left out"),
-        Column("Seconds"),
-    ]
+        Cs = [f"{models[k].C:.3g}" if k in models else "–" for k in ks]
+        counts = [str(len(result.models)), str(result.n_left_out)]
+        gap = f"{max(gaps):.1e}" if gaps else "–"
+        rows.append([paper.display_name(method), *Cs, gap, *counts, Value(result.cpu_seconds)])
+    chosen = [f"C for top-{k}" for k in ks]
     return Table(
         "training",
         "Chosen C, certificates and time",
-        columns,
+        ["Method", *chosen, "Relative gap", "Models", "Left out", "Seconds"],
         rows,
         caption="The gap is the largest among the chosen models: the share of the objective by "
         "which it may exceed the optimum. Truncated losses are not convex and have none. "
@@ -264,37 +227,28 @@ def _training_table(results: Mapping[str, PathResult], ks: Sequence[int]) -> Tab
     )
 
 
-def _remarks(outcome: Outcome) -> list[Remark]:
-    remarks = explain_far_cells(
-        outcome.dataset,
-        far_places(outcome.dataset, outcome.results),
-        outcome.results,
-        outcome.on_paper_grid,
-        outcome.descents,
-        outcome.parts,
-    )
+def _remarks(outcome: DatasetOutcome) -> list[Remark]:
+    remarks = explain_far_cells(outcome, outcome.far_places)
     if outcome.dataset.in_paper and "svm-ova" in outcome.results:
-        remarks.append(
-            Remark(
-                "One-vs-all rows",
-                "The paper trained them with LibLinear. Here all classes share one C, chosen for "
-                "the top-k accuracy of the whole, as LibLinear’s own multiclass mode does; the "
-                "paper does not say whether it chose one C for each class instead.",
-            )
+        text = (
+            "The paper trained them with LibLinear. Here all classes share one C, chosen for "
+            "the top-k accuracy of the whole, as LibLinear’s own multiclass mode does; the "
+            "paper does not say whether it chose one C for each class instead."
         )
+        remarks.append(Remark("One-vs-all rows", text))
     return remarks
 
 
-def _protocol(parts: Parts, tol: float, results: Mapping[str, PathResult]) -> list[str]:
-    models = [model for result in results.values() for model in result.models]
+def _protocol(outcome: DatasetOutcome, tol: float) -> list[str]:
+    models = [model for result in outcome.results.values() for model in result.models]
     left_out = sum(not model.converged for model in models)
     Cs = [model.C for model in models]
-    selection = (
-        "trained on the training part and scored on the validation part"
-        if parts.X_val is not None
-        else "trained on four fifths of the training part and scored on the rest; the chosen "
-        "models are trained again on all of it"
-    )
+    selection = "trained on the training part and scored on the validation part"
+    if outcome.parts.X_val is None:
+        selection = (
+            "trained on four fifths of the training part and scored on the rest; the chosen "
+            "models are trained again on all of it"
+        )
     return [
         "No intercept and no further scaling of the features; single precision.",
         "Two values of C a decade from 1e-5 to 1e3, extended where the best lies at the edge (here "

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -11,17 +11,13 @@ import numpy as np
 
 from shortlist.experiments.descents import BASELINES, Point, Primal, Trace
 from shortlist.experiments.parts import Parts, letter_parts, read_parts
-from shortlist.experiments.report import Column, Figure, Section, Table
+from shortlist.experiments.report import Figure, Section, Table
 from shortlist.experiments.report.model import Cell
 from shortlist.experiments.units import Task, Unit
 from shortlist.experiments.workers import Context
-from shortlist.plots.charts import Chart, Series
+from shortlist.plots.charts import Chart, numbered_series
 
-LOSSES = {
-    "entropy": "softmax",
-    "hinge": "multiclass SVM",
-    "smooth_hinge": "smooth multiclass SVM",
-}
+LOSSES = {"entropy": "softmax", "hinge": "multiclass SVM", "smooth_hinge": "smooth multiclass SVM"}
 SMOOTH = ("entropy", "smooth_hinge")
 SOLVERS = {"shortlist": "Shortlist", "fista": "FISTA", "lbfgs": "L-BFGS"}
 SETS = {"letter": "Letter", "synthetic": "synthetic clusters", "given": "the given data"}
@@ -29,6 +25,7 @@ SETS = {"letter": "Letter", "synthetic": "synthetic clusters", "given": "the giv
 LEVELS = (1e-2, 1e-3, 1e-4, 1e-5)
 #: The smallest distance that a logarithmic axis shows.
 _SMALLEST = 1e-12
+_TIME = "Time (seconds)"
 
 
 @dataclass(frozen=True)
@@ -71,16 +68,10 @@ class TrainingTask(Task):
         from shortlist.estimators import TopKClassifier
 
         X, y, X_val, y_val = _examples(payload)
-        model = TopKClassifier(
-            self.loss,
-            C=self.C,
-            fit_intercept=False,
-            tol=self.tol,
-            max_epochs=self.max_epochs,
-            random_state=self.seed,
-        )
+        model = TopKClassifier(self.loss, C=self.C, fit_intercept=False, max_epochs=1)
         # The first call loads or compiles the kernels; that is not training time.
-        TopKClassifier(self.loss, C=self.C, fit_intercept=False, max_epochs=1).fit(*_a_few(X, y))
+        model.fit(*_a_few(X, y))
+        model.set_params(tol=self.tol, max_epochs=self.max_epochs, random_state=self.seed)
         history = model.fit(X, y, X_val=X_val, y_val=y_val).result_.history
         points = tuple(
             Point(e.seconds, e.primal, 100 * e.accuracy, e.relative_gap) for e in history
@@ -216,28 +207,23 @@ def _runs(
     context: Context, name: str, parts: Parts, C: float, tol: float, limit: float, max_epochs: int
 ) -> SetResult:
     data = parts.fingerprint
-    units = [
-        Unit(
-            f"convergence, {name}, {words}",
-            TrainingTask(loss, data, C, tol, max_epochs, context.seed),
-            parts,
-        )
-        for loss, words in LOSSES.items()
-    ]
-    trained = context.compute(f"convergence, {name}", units, alone=True)
+    title = f"convergence, {name}"
+    tasks = [TrainingTask(loss, data, C, tol, max_epochs, context.seed) for loss in LOSSES]
+    units = [Unit(f"{title}, {LOSSES[task.loss]}", task, parts) for task in tasks]
+    trained = context.compute(title, units, alone=True)
     runs = {loss: {"shortlist": each} for loss, each in zip(LOSSES, trained, strict=True)}
-    pairs = [(loss, solver) for loss in SMOOTH for solver in BASELINES]
-    units = [
-        Unit(
-            f"convergence, {name}, {LOSSES[loss]}, {SOLVERS[solver]}",
-            BaselineTask(loss, solver, data, C, tol, limit, runs[loss]["shortlist"].dual),
-            parts,
-        )
-        for loss, solver in pairs
+    baselines = [
+        BaselineTask(loss, solver, data, C, tol, limit, runs[loss]["shortlist"].dual)
+        for loss in SMOOTH
+        for solver in BASELINES
     ]
-    computed = context.compute(f"convergence, {name}, baselines", units, alone=True)
-    for (loss, solver), training in zip(pairs, computed, strict=True):
-        runs[loss][solver] = training
+    units = [
+        Unit(f"{title}, {LOSSES[task.loss]}, {SOLVERS[task.solver]}", task, parts)
+        for task in baselines
+    ]
+    computed = context.compute(f"{title}, baselines", units, alone=True)
+    for task, training in zip(baselines, computed, strict=True):
+        runs[task.loss][task.solver] = training
     return SetResult(name, runs)
 
 
@@ -256,7 +242,7 @@ def _table(result: SetResult) -> Table:
     return Table(
         f"times-{result.name}",
         f"Seconds to reach a relative accuracy, {SETS[result.name]}",
-        [Column("Loss and solver", numeric=False), *map(Column, levels)],
+        ["Loss and solver", *levels],
         rows,
         caption="Gap: proven by the dual. Suboptimality: the true distance, known only afterwards.",
         groups=groups,
@@ -278,61 +264,35 @@ def _headline(result: SetResult) -> list[tuple[str, str]]:
 
 def _figures(result: SetResult) -> list[Figure]:
     ours = {words: result.runs[loss]["shortlist"] for loss, words in LOSSES.items()}
-    gaps = {words: training.gaps() for words, training in ours.items()}
-    accuracies = {words: [p.accuracy for p in t.points] for words, t in ours.items()}
-    time = "Time (seconds)"
-    title = SETS[result.name]
+    gaps = {words: (t.seconds(), t.gaps()) for words, t in ours.items()}
+    accuracies = {w: (t.seconds(), [p.accuracy for p in t.points]) for w, t in ours.items()}
     level = [(1e-3, "1e-3, where we stop")]
+    gap = Chart(_TIME, "Relative duality gap", numbered_series(gaps), "Gap", "log", "log")
+    accuracy = Chart(_TIME, "Top-1 accuracy (%)", numbered_series(accuracies), "Accuracy", "log")
+    title = SETS[result.name]
     return [
         Figure(
             f"gap-{result.name}",
             f"Gap and accuracy against time, {title}",
             "The paper’s Figure 1: the relative duality gap and the top-1 accuracy on examples "
             "not trained on.",
-            [
-                Chart(
-                    time,
-                    "Relative duality gap",
-                    _series(ours, gaps),
-                    title="Gap",
-                    x_scale="log",
-                    y_scale="log",
-                    levels=level,
-                ),
-                Chart(
-                    time,
-                    "Top-1 accuracy (%)",
-                    _series(ours, accuracies),
-                    title="Accuracy",
-                    x_scale="log",
-                ),
-            ],
+            [replace(gap, levels=level), accuracy],
         ),
         Figure(
             f"baselines-{result.name}",
             f"Our solver and two others, {title}",
             "The paper’s Figure 2: how far the objective is above the best certified dual, for "
             "our solver and for two methods that work on all examples at once.",
-            [_against(result, loss, time) for loss in SMOOTH],
+            [_against(result, loss) for loss in SMOOTH],
         ),
     ]
 
 
-def _series(runs: Mapping[str, Training], values: Mapping[str, Sequence[float]]) -> list[Series]:
-    return [
-        Series(name, training.seconds(), values[name], color=number, markers=True)
-        for number, (name, training) in enumerate(runs.items())
-    ]
-
-
-def _against(result: SetResult, loss: str, time: str) -> Chart:
-    runs = {SOLVERS[solver]: training for solver, training in result.runs[loss].items()}
-    values = {name: training.suboptimality(result.dual(loss)) for name, training in runs.items()}
-    return Chart(
-        time,
-        "Relative suboptimality",
-        _series(runs, values),
-        title=LOSSES[loss][0].upper() + LOSSES[loss][1:],
-        x_scale="log",
-        y_scale="log",
-    )
+def _against(result: SetResult, loss: str) -> Chart:
+    curves = {
+        SOLVERS[solver]: (training.seconds(), training.suboptimality(result.dual(loss)))
+        for solver, training in result.runs[loss].items()
+    }
+    title = LOSSES[loss][0].upper() + LOSSES[loss][1:]
+    series = numbered_series(curves)
+    return Chart(_TIME, "Relative suboptimality", series, title, "log", "log")

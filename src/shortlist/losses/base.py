@@ -113,9 +113,17 @@ class Loss:
         """Gradients for rows of scores in double; labels as kernels take them, unchecked."""
         f = kernel_array(scores, np.float64)
         v = np.empty_like(f)
-        y = kernel_array(labels, np.int64)
-        _value_gradient_rows(self.spec, f, y, np.empty(f.shape[0]), v)
+        self.write_gradients(f, kernel_array(labels, np.int64), v)
         return v
+
+    def write_gradients(self, scores: NDArray, labels: NDArray, out: NDArray) -> NDArray:
+        """Put the gradients for rows of scores into ``out``; returns the values.
+
+        All arrays are as kernels take them, unchecked.
+        """
+        values = np.empty(len(scores))
+        _value_gradient_rows(self.spec, scores, labels, values, out)
+        return values
 
     def conjugate(self, v: ArrayLike, y: ArrayLike) -> Any:
         """L*(y, v) = sup over f of <f, v> - L(y, f); infinity outside its domain.

@@ -12,6 +12,7 @@ from scipy import sparse
 
 from shortlist.datasets.scaling import Scaling
 from shortlist.estimators.normalization import normalized
+from shortlist.estimators.training import loss_of
 
 from .answers import label_values
 
@@ -58,10 +59,8 @@ def add_classifier(
     scores = nodes.scores(model, rows)
     nodes.cast(scores, dtype, "scores")
     if hasattr(model, "predict_proba"):
-        if model.loss == "ova_logistic":
-            logits = nodes.log_sigmoids(scores)
-        else:
-            logits = scores
+        # One-vs-all: every class has a probability of its own; they are scaled to sum to 1.
+        logits = nodes.log_sigmoids(scores) if loss_of(model).separable else scores
         shares = nodes.node("Softmax", [logits], "shares", axis=1)
         nodes.cast(shares, dtype, "probabilities")
     best, columns = nodes.topk(scores, k)

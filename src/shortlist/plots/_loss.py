@@ -155,7 +155,7 @@ def named_losses(losses: Any) -> dict[str, Any]:
 
 
 def _label(loss: Any) -> str:
-    """A loss in words: its name, k beyond 1, and the parameters that tell it from its kin."""
+    """A loss in words: its name, k if above 1, and the parameters it depends on."""
     if isinstance(loss, str) or not hasattr(loss, "name"):
         return str(loss)
     name = loss.name.replace("_", " ").replace("ova", "one-vs-all")

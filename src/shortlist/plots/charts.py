@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import math
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 from typing import Any, Literal, NamedTuple
@@ -41,7 +41,7 @@ _PICTURE_MARGINS = Margins(0.1, 0.1, 0.35, 0.55)
 
 @dataclass(frozen=True)
 class Series:
-    """A curve. Equal ``color`` numbers mean kinship; ``dash`` tells kin apart."""
+    """A curve. Related curves share a number of ``color`` and differ in ``dash``."""
 
     name: str
     x: Sequence[float]
@@ -51,6 +51,16 @@ class Series:
     markers: bool = False
     faint: bool = False
     steps: bool = False
+
+
+def numbered_series(
+    curves: Mapping[str, tuple[Sequence[float], Sequence[float]]],
+) -> list[Series]:
+    """A curve for each name, x and y; each has a colour of its own and marks at its points."""
+    return [
+        Series(name, list(x), list(y), color=number, markers=True)
+        for number, (name, (x, y)) in enumerate(curves.items())
+    ]
 
 
 @dataclass(frozen=True)

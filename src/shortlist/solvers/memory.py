@@ -6,7 +6,8 @@ Training holds, besides the data itself (copied only if its rows do not lie toge
               only, at (itemsize + 4) * 5/4 each: 2 to 5 % of n * m as a rule, half of them under
               very strong regularisation. 5 % must be free at the start; growing further asks again
     weights   2 * (d + 1) * m * itemsize + 8 * (d + 1) * m   (a rebuilt copy, made in double)
-    the rest  about 24 n bytes and a few blocks of 64 MiB
+    the rest  about 24 n bytes, 96 MiB for kernels and small arrays, and four blocks of n * d or
+              n * m numbers: 256 MiB at most, as larger ones are made in pieces
 """
 
 from typing import Any
@@ -16,6 +17,8 @@ from scipy import sparse
 from shortlist._memory import available_bytes
 
 FIXED = 4 * (1 << 26)
+# Measured on small problems: the address space grew by 55 to 96 MiB, half of it kernels.
+LEAST = 96 << 20
 # Larger arrays of duals are not worth their memory where most entries are zero.
 DENSE_BYTES = 1 << 28
 
@@ -23,7 +26,8 @@ DENSE_BYTES = 1 << 28
 def training_bytes(n: int, d: int, m: int, itemsize: int, sparse_duals: bool = False) -> int:
     """The formula above."""
     duals = dual_bytes(n, m, itemsize, sparse_duals)
-    return duals + (2 * itemsize + 8) * (d + 1) * m + 24 * n + FIXED
+    blocks = min(FIXED, LEAST + 4 * n * max(d, m) * itemsize)
+    return duals + (2 * itemsize + 8) * (d + 1) * m + 24 * n + blocks
 
 
 def dual_bytes(n: int, m: int, itemsize: int, sparse_duals: bool) -> int:
@@ -44,6 +48,12 @@ def check_memory(X: Any, n_classes: int, sparse_duals: bool = False) -> None:
         need += n * d * itemsize  # a copy whose rows lie together
     if free is None or need <= free:
         return
+    size = f"training on {n} examples, {d} features and {n_classes} classes needs about"
+    if need <= 2 * LEAST:
+        raise MemoryError(
+            f"{size} {mib(need)} besides the data, nearly all of it for compiled code, and "
+            f"{mib(free)} is free."
+        )
     advice = []
     if itemsize == 8:
         half = training_bytes(n, d, n_classes, 4, sparse_duals)
@@ -54,8 +64,7 @@ def check_memory(X: Any, n_classes: int, sparse_duals: bool = False) -> None:
     advice.append("fewer classes or examples")
     share = "what training keeps of each" if sparse_duals else "one number per"
     raise MemoryError(
-        f"training on {n} examples, {d} features and {n_classes} classes needs about "
-        f"{gib(need)} besides the data ({share} example and class), and "
+        f"{size} {gib(need)} besides the data ({share} example and class), and "
         f"{gib(free)} is free. Options: {'; '.join(advice)}."
     )
 
@@ -76,5 +85,10 @@ def require(count: int, what: str, room: int | None = None) -> None:
 
 
 def gib(count: float) -> str:
-    """A number of bytes, for a message."""
+    """A large number of bytes, for a message."""
     return f"{count / 2**30:.1f} GiB"
+
+
+def mib(count: float) -> str:
+    """A small number of bytes, for a message."""
+    return f"{count / 2**20:.0f} MiB"

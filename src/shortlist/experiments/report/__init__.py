@@ -6,14 +6,6 @@ terminal  a section on a terminal
 folder    a report as files in a folder: one HTML page, CSV, JSON, pictures
 """
 
-from shortlist.experiments.report.model import (
-    Column,
-    Figure,
-    Remark,
-    Report,
-    Section,
-    Table,
-    Value,
-)
+from shortlist.experiments.report.model import Figure, Remark, Report, Section, Table, Value
 
-__all__ = ["Column", "Figure", "Remark", "Report", "Section", "Table", "Value"]
+__all__ = ["Figure", "Remark", "Report", "Section", "Table", "Value"]

@@ -59,7 +59,7 @@ def table_csv(table: Table) -> str:
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(
-        " ".join(filter(None, [to_plain(column.name), name]))
+        f"{to_plain(column)} {name}".rstrip()
         for column, names in zip(table.columns, parts, strict=True)
         for name in names
     )
@@ -88,14 +88,8 @@ def report_data(report: Report) -> dict[str, Any]:
         }
         for section in report.sections
     }
-    return plain(
-        {
-            "title": report.title,
-            "environment": report.environment,
-            "sections": sections,
-            "skipped": dict(report.skipped),
-        }
-    )
+    data = {"title": report.title, "environment": report.environment, "sections": sections}
+    return plain({**data, "skipped": dict(report.skipped)})
 
 
 def _write(path: Path, contents: str | bytes) -> Path:
@@ -142,17 +136,13 @@ def _csv_entry(cell: Value | str, attribute: str) -> str:
 
 
 def _table_data(table: Table) -> list[dict[str, Any]]:
-    return [
-        {
-            to_plain(column.name): (
-                to_plain(cell)
-                if isinstance(cell, str)
-                else {**plain(cell), "difference": cell.difference}
-            )
-            for column, cell in zip(table.columns, row, strict=True)
-        }
-        for row in table.rows
-    ]
+    def data(cell: Value | str) -> Any:
+        if isinstance(cell, str):
+            return to_plain(cell)
+        return {**plain(cell), "difference": cell.difference}
+
+    names = [to_plain(column) for column in table.columns]
+    return [dict(zip(names, map(data, row), strict=True)) for row in table.rows]
 
 
 def _environment() -> Any:
@@ -160,12 +150,9 @@ def _environment() -> Any:
     from markupsafe import Markup
 
     environment = Environment(
-        loader=FunctionLoader(_asset),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
+        loader=FunctionLoader(_asset), autoescape=True, undefined=StrictUndefined
     )
+    environment.trim_blocks = environment.lstrip_blocks = True
     # to_html escapes what it is given; nothing else is marked as safe but our own pictures.
     environment.filters["markdown"] = lambda text: Markup(to_html(text))
     return environment

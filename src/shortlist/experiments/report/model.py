@@ -83,16 +83,8 @@ Cell = Value | str
 
 
 @dataclass(frozen=True)
-class Column:
-    """A column's heading; numbers stand to the right."""
-
-    name: str
-    numeric: bool = True
-
-
-@dataclass(frozen=True)
 class Table:
-    """Rows of cells under columns.
+    """Rows of cells under headings. The first ``text_columns`` hold text, the others numbers.
 
     ``groups`` holds the numbers of rows that begin a new group; ``fold`` hides a table of details
     until it is asked for; ``tolerance`` is the difference from the paper beyond which a number is
@@ -101,7 +93,7 @@ class Table:
 
     name: str
     title: str
-    columns: Sequence[Column]
+    columns: Sequence[str]
     rows: Sequence[Sequence[Cell]]
     caption: str = ""
     notes: Sequence[str] = ()
@@ -109,13 +101,14 @@ class Table:
     fold: bool = False
     tolerance: float | None = None
     spread: str = "standard error"
+    text_columns: int = 1
 
     def __post_init__(self) -> None:
         for row in self.rows:
-            if len(row) != len(self.columns):
+            cells, columns = len(row), len(self.columns)
+            if cells != columns:
                 raise ValueError(
-                    f"table {self.name!r}: a row has {len(row)} cells for "
-                    f"{len(self.columns)} columns"
+                    f"table {self.name!r}: a row has {cells} cells for {columns} columns"
                 )
 
     @property
@@ -125,15 +118,12 @@ class Table:
     @property
     def key(self) -> str:
         """How to read a cell, where there is more in it than one number."""
-        parts = []
-        if any(value.spread is not None for value in self.values):
-            parts.append(f"±: {self.spread}.")
-        if any(value.paper is not None for value in self.values):
-            parts.append(
-                "Each cell: ours, then the paper’s number and the difference. "
-                "**Bold**: the best of its column, ours and the paper’s."
-            )
-        return " ".join(parts)
+        beside = "Each cell: ours, then the paper’s number and the difference. "
+        bold = "**Bold**: the best of its column, ours and the paper’s."
+        has_spread = any(value.spread is not None for value in self.values)
+        has_paper = any(value.paper is not None for value in self.values)
+        parts = [f"±: {self.spread}." if has_spread else "", beside + bold if has_paper else ""]
+        return " ".join(filter(None, parts))
 
 
 @dataclass(frozen=True)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 from rich import box
 from rich.console import Console
@@ -26,9 +26,8 @@ def show(section: Section, console: Console) -> None:
         if not table.fold:
             show_table(table, console)
     for remark in section.remarks:
-        console.print(
-            Padding(Text(f"• {to_plain(f'{remark.topic}: {remark.text}')}"), (0, 0, 0, 1))
-        )
+        line = to_plain(f"{remark.topic}: {remark.text}")
+        console.print(Padding(Text(f"• {line}"), (0, 0, 0, 1)))
 
 
 def show_table(table: Table, console: Console) -> None:
@@ -37,7 +36,7 @@ def show_table(table: Table, console: Console) -> None:
     On a narrow terminal these stand beneath the number.
     """
     console.print()
-    console.print(next(_fitting(table, console)))
+    console.print(_fitting(table, console))
     for line in filter(None, [table.key, *table.notes]):
         console.print(Text(to_plain(line), style="dim"))
 
@@ -60,62 +59,45 @@ _LAYOUTS = (
 )
 
 
-def _fitting(table: Table, console: Console) -> Iterator[RichTable]:
-    """Yield the table in the layouts that cut no number short; the narrowest in any case."""
+def _fitting(table: Table, console: Console) -> RichTable:
+    """The table in the widest layout that cuts no number short, or else in the narrowest."""
+    unlimited = console.options.update(width=10_000)
     for layout in _LAYOUTS:
         shown = _laid_out(table, layout)
-        unlimited = console.options.update(width=10_000)
-        needed = Measurement.get(console, unlimited, shown).minimum
-        if needed <= console.width or layout is _LAYOUTS[-1]:
-            yield shown
+        if Measurement.get(console, unlimited, shown).minimum <= console.width:
+            break
+    return shown
 
 
 def _laid_out(table: Table, layout: _Layout) -> RichTable:
-    shown = RichTable(
-        title=to_plain(table.title),
-        title_justify="left",
-        box=box.SIMPLE_HEAD,
-        pad_edge=False,
-        padding=(0, 1 if layout.names_wrap else 2, 0, 0),
-    )
-    texts = []
-    for place, column in enumerate(table.columns):
+    padding = (0, 1 if layout.names_wrap else 2, 0, 0)
+    title = to_plain(table.title)
+    shown = RichTable(title=title, title_justify="left", box=box.SIMPLE_HEAD, padding=padding)
+    shown.pad_edge = False
+    columns = []
+    for place, name in enumerate(table.columns):
         cells = [row[place] for row in table.rows]
-        texts.append(_column_texts(cells, table.tolerance, layout))
-        numbers = any(isinstance(cell, Value) for cell in cells)
-        whole = numbers or (place == 0 and not layout.names_wrap)
-        shown.add_column(
-            Text(column.name),
-            justify="right" if column.numeric else "left",
-            no_wrap=whole,
-            # Unless it is told, rich takes for granted that lines may be broken between words.
-            min_width=max(text.cell_len for text in (Text(column.name), *_lines(texts[-1])))
-            if whole
-            else None,
-        )
-    for number, row in enumerate(zip(*texts, strict=True)):
+        values = [cell for cell in cells if isinstance(cell, Value)]
+        width = max((len(value.difference_text) for value in values), default=0)
+        texts = [_text(cell, table.tolerance, width, layout) for cell in cells]
+        # Unless it is told, rich takes for granted that lines may be broken between words.
+        whole = bool(values) or (place == 0 and not layout.names_wrap)
+        lines = [Text(name), *(line for text in texts for line in text.split())]
+        min_width = max(line.cell_len for line in lines) if whole else None
+        side: Literal["left", "right"] = "left" if place < table.text_columns else "right"
+        shown.add_column(Text(name), justify=side, no_wrap=whole, min_width=min_width)
+        columns.append(texts)
+    for number, row in enumerate(zip(*columns, strict=True)):
         if number in table.groups and number:
             shown.add_section()
         shown.add_row(*row)
     return shown
 
 
-def _column_texts(cells: Sequence[Cell], tolerance: float | None, layout: _Layout) -> list[Text]:
-    width = max((len(cell.difference_text) for cell in cells if isinstance(cell, Value)), default=0)
-    return [_text(cell, tolerance, width, layout) for cell in cells]
-
-
-def _lines(texts: Sequence[Text]) -> Iterator[Text]:
-    for text in texts:
-        yield from text.split()
-
-
 def _text(cell: Cell, tolerance: float | None, width: int, layout: _Layout) -> Text:
     if isinstance(cell, str):
         return Text(to_plain(cell), style="bold" if is_strong(cell) else "")
-    parts: list[tuple[str, str]] = [
-        (cell.text(cell.ours) + cell.note, "bold green" if cell.best else "")
-    ]
+    parts = [(cell.text(cell.ours) + cell.note, "bold green" if cell.best else "")]
     if cell.spread_text:
         parts.append((f"{layout.before_spread}{cell.spread_text}", "dim"))
     if cell.p_text:

@@ -97,22 +97,6 @@ def sum_losses_and_gradient(loss, rows, blas, begin, end, w, y, cost, gradient):
     return add_gradient(loss, rows, blas, begin, end, w, y, cost, gradient)
 
 
-@njit
-def write_gradients(loss, rows, blas, begin, end, w, y, out):
-    """Each example's grad L at its scores, to the rows of ``out``; returns the sum of L."""
-    m = w.shape[1]
-    size = chunk_rows(m)
-    scores = np.empty((size, m), w.dtype)
-    work = np.empty((2, m), w.dtype)
-    total = 0.0
-    for first in range(begin, end, size):
-        last = min(first + size, end)
-        score_rows(rows, blas, first, last, w, scores[: last - first])
-        for i in range(first, last):
-            total += kernels.value_gradient(loss, scores[i - first], y[i], out[i - begin], work)
-    return total
-
-
 @njit(sums=True)
 def _distances(s, g, v, smooth):
     """<s, v>; sum_j |s_j v_j|; |g - v|_1, or |g|_1 + |v|_1 where g may jump."""
@@ -156,19 +140,6 @@ def certify_scores(loss, scores, first, y, cost, kappa, duals, smooth, sums):
         sums[2] += cost[i] * product
         sums[3] += kappa[i] * (cost[i] * distance) ** 2
         sums[4] += cost[i] * (abs(value) + abs(conjugate) + size)
-
-
-@njit
-def certify(loss, rows, blas, begin, end, w, y, cost, kappa, duals, smooth):
-    """The sums of :func:`certify_scores` over a range of examples with features."""
-    sums = np.zeros(5)
-    size = chunk_rows(w.shape[1])
-    scores = np.empty((size, w.shape[1]), w.dtype)
-    for first in range(begin, end, size):
-        last = min(first + size, end)
-        score_rows(rows, blas, first, last, w, scores[: last - first])
-        certify_scores(loss, scores[: last - first], first, y, cost, kappa, duals, smooth, sums)
-    return sums
 
 
 @njit

@@ -17,7 +17,8 @@ from shortlist.solvers.duals import (
     store,
     writable,
 )
-from shortlist.solvers.kernels.gradient import certify, sum_losses_and_gradient, write_gradients
+from shortlist.solvers.kernels.gradient import certify_scores
+from shortlist.solvers.kernels.rows import add_rows, score_rows
 from shortlist.solvers.kernels.visit import visit_in_turn
 from shortlist.solvers.storage.base import (
     Costs,
@@ -34,6 +35,9 @@ from shortlist.solvers.threads import Crew
 # Kernels cannot be interrupted. They are called for about so many multiplications at a time,
 # some tenths of a second, so that Ctrl-C is answered.
 MULTIPLICATIONS_PER_CALL = 1e10
+# Scores that are computed at a time, for kernels that know a loss but not where scores come from:
+# 4 MB in double. Calls are few, and no loss is compiled again for another storage.
+SCORES_AT_ONCE = 1 << 19
 
 
 class FeatureStorage(ExplicitWeights, LocalDuals):
@@ -96,22 +100,22 @@ class FeatureStorage(ExplicitWeights, LocalDuals):
         if double and self.dtype != np.float64:
             return self._certify_in_double(loss, weights, duals, costs, crew)
         w = np.ascontiguousarray(weights, self.dtype)
-        view, blas = self.view(), blas_for(self.dtype)
 
         def part(begin: int, end: int) -> NDArray:
-            return certify(
-                loss.spec,
-                view,
-                blas,
-                begin,
-                end,
-                w,
-                costs.y,
-                costs.cost,
-                self.kappa,
-                readable(duals),
-                loss.smooth,
-            )
+            sums = np.zeros(5)
+            for rows, scores in self._scores(begin, end, w):
+                certify_scores(
+                    loss.spec,
+                    scores,
+                    rows.start,
+                    costs.y,
+                    costs.cost,
+                    self.kappa,
+                    readable(duals),
+                    loss.smooth,
+                    sums,
+                )
+            return sums
 
         return Sums(*np.sum(self._in_parts(part, w.shape[1], crew), axis=0))
 
@@ -141,20 +145,38 @@ class FeatureStorage(ExplicitWeights, LocalDuals):
         if double and self.dtype != np.float64:
             return self._loss_gradient_in_double(loss, weights, costs, crew)
         w = np.ascontiguousarray(weights, self.dtype)
-        view, blas = self.view(), blas_for(self.dtype)
 
         def part(begin: int, end: int) -> tuple[float, NDArray]:
-            gradient = np.empty_like(w)
-            value = sum_losses_and_gradient(
-                loss.spec, view, blas, begin, end, w, costs.y, costs.cost, gradient
-            )
-            return value, gradient
+            return self._sum_losses_and_gradient(loss, w, costs, begin, end)
 
         found = self._in_parts(part, 2 * w.shape[1], crew)
         total = found[0][1]
         for _, gradient in found[1:]:
             total += gradient
         return sum(value for value, _ in found), total
+
+    def _sum_losses_and_gradient(
+        self, loss: Loss, w: NDArray, costs: Costs, begin: int, end: int
+    ) -> tuple[float, NDArray]:
+        """The sum of C_i L over a range of examples, and its gradient in W."""
+        value, gradient = 0.0, np.zeros_like(w)
+        for rows, scores in self._scores(begin, end, w):
+            g = np.empty_like(scores)
+            cost = costs.cost[rows]
+            value += float(cost @ loss.write_gradients(scores, costs.y[rows], g))
+            g *= cost[:, None].astype(self.dtype)
+            add_rows(self.view(), blas_for(self.dtype), rows.start, rows.stop, g, gradient)
+        return value, gradient
+
+    def _scores(self, begin: int, end: int, w: NDArray) -> Iterator[tuple[slice, NDArray]]:
+        """The scores of a range of examples, some of them at a time."""
+        view, blas, m = self.view(), blas_for(self.dtype), w.shape[1]
+        size = max(1, SCORES_AT_ONCE // m)
+        for first in range(begin, end, size):
+            rows = slice(first, min(first + size, end))
+            scores = np.empty((rows.stop - rows.start, m), self.dtype)
+            score_rows(view, blas, rows.start, rows.stop, w, scores)
+            yield rows, scores
 
     def _loss_gradient_in_double(
         self, loss: Loss, weights: NDArray, costs: Costs, crew: Crew
@@ -179,13 +201,13 @@ class FeatureStorage(ExplicitWeights, LocalDuals):
     ) -> None:
         """Set v_i = grad L at the scores of ``weights``."""
         w = np.ascontiguousarray(weights, self.dtype)
-        view, blas = self.view(), blas_for(self.dtype)
         for part in chunks(self.n, w.shape[1] * self.dtype.itemsize):
             g = np.empty((part.stop - part.start, w.shape[1]), self.dtype)
 
-            def share(begin: int, end: int, part: slice = part, g: NDArray = g) -> None:
-                out = g[begin - part.start : end - part.start]
-                write_gradients(loss.spec, view, blas, begin, end, w, costs.y, out)
+            def share(begin: int, end: int, start: int = part.start, g: NDArray = g) -> None:
+                for rows, scores in self._scores(begin, end, w):
+                    out = g[rows.start - start : rows.stop - start]
+                    loss.write_gradients(scores, costs.y[rows], out)
 
             crew.run(share, shares_of(part.start, part.stop, crew.size))
             store(duals, part, costs.y[part], g)
