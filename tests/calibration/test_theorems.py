@@ -104,6 +104,15 @@ class TestOwnK:
             assert check.gap < 10 * smoothing
             assert check.accuracy < 1e-13
 
+    @pytest.mark.parametrize("variant", ["alpha", "beta", "printed"])
+    def test_the_gap_is_proportional_to_little_smoothing(self, variant):
+        # Near a vertex of the hinge the risk, in units of the smoothing, does not depend on it.
+        def gap(smoothing: float) -> float:
+            loss = losses.get("smooth_hinge", k=2, variant=variant, smoothing=smoothing)
+            return is_topk_calibrated(loss, [0.4, 0.3, 0.2, 0.1]).gap
+
+        assert gap(1e-9) / 1e-9 == pytest.approx(gap(1e-4) / 1e-4, rel=1e-3)
+
     @pytest.mark.parametrize("variant", ["alpha", "beta"])
     @pytest.mark.parametrize(
         ("name", "smoothing"), [("smooth_hinge", 0.1), ("smooth_hinge", 3.0), ("entropy", 0.0)]

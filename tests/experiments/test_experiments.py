@@ -251,6 +251,8 @@ def test_refusals(tmp_path):
         run("letter", tmp_path, depth=3)
     with pytest.raises(ValueError, match="methods must be some of svm-ova"):
         run("letter", tmp_path, methods=["knn"])
+    with pytest.raises(ValueError, match="got 'knn'"):
+        run("letter", tmp_path, methods="lr-multi,knn")
     with pytest.raises(ValueError, match="circle takes no data"):
         run("circle", tmp_path, data="x.npz")
     with pytest.raises(ValueError, match="which experiment each file is for"):

@@ -214,6 +214,15 @@ def test_values_as_good_as_the_best_do_not_end_the_path(small_parts):
     assert path.best(1) == path.best(2) == EXPONENTS[0]
 
 
+def test_a_fall_does_not_end_the_path_of_a_loss_that_is_not_convex(small_parts):
+    # News 20, truncated top-10 entropy: 97 per cent, then 57, then 91 and still rising.
+    task = PathTask("trunc-ent:3", (1, 2), "", 1e-3, 10, 0)
+    path = _Path(task, small_parts)
+    for exponent, val in zip(EXPONENTS, [(50.0, 60.0)] + [(49.0, 59.0)] * 99, strict=False):
+        path.models[exponent] = Model(10 ** (exponent / 2), 1.0, 0.0, 1.0, 0.0, "converged", val)
+        assert path._is_enough(exponent) == (exponent == EXPONENTS[-1])
+
+
 def test_without_validation_part_the_chosen_models_are_trained_on_everything(small_parts):
     parts = Parts(small_parts.X_train, small_parts.y_train, small_parts.X_test, small_parts.y_test)
     record = train_path("lr-multi", parts, tol=1e-6)

@@ -133,7 +133,7 @@ def test_reading_a_gap_changes_nothing_but_rounding():
     assert problem.certify(state).dual == pytest.approx(first.dual, rel=1e-14)
 
 
-# With 50 digits: few examples, and losses at k = 1, whose values are short formulas.
+# With 50 digits: few examples and classes.
 FEW = 16
 SIMPLE_LOSSES = [
     Instance("entropy", m=4),
@@ -141,6 +141,11 @@ SIMPLE_LOSSES = [
     Instance("smooth_hinge", m=4, smoothing=1.0),
     Instance("ova_smooth_hinge", m=4, smoothing=1.0),
     Instance("ova_logistic", m=4),
+]
+TOP_2_LOSSES = [
+    Instance(name, m=4, k=2, variant=variant, smoothing=smoothing)
+    for name, smoothing in (("hinge", 0.0), ("smooth_hinge", 0.7), ("entropy", 0.0))
+    for variant in ("alpha", "beta")
 ]
 # C_i, the scale of the features, the value of the constant feature.
 SETTINGS = {
@@ -156,6 +161,7 @@ SETTINGS = {
         0.5,
     ),
 }
+HARD_SETTINGS = ("C 1e12, small features", "large features", "weights 1e-12 to 1e12")
 
 
 def few_examples(row, scale):
@@ -167,7 +173,8 @@ def few_examples(row, scale):
 def check_exactly(row, solution, X, y, cost, bias, reference):
     """What a result claims, against exact objectives at its weights and at better ones.
 
-    Values and duals are right to the last places of their precision, and so are objectives.
+    Values and duals are right to the last places of their precision, and so are objectives. The
+    scores of top-2 hinges leave more in single precision, which their gaps allow for.
     """
     result = solution.result
     primal = exact.primal(row, solution.weights, X, y, cost, bias)
@@ -175,14 +182,21 @@ def check_exactly(row, solution, X, y, cost, bias, reference):
     slack = MIXED_ULPS * float(np.finfo(solution.weights.dtype).eps) * float(primal)
     assert result.dual <= float(least) + slack
     assert result.gap >= float(primal - least) - slack
-    assert abs(result.primal - float(primal)) <= slack + 1e-3 * result.gap
+    of_gap = 1e-3 if row.k == 1 or solution.weights.dtype == np.float64 else 0.05
+    assert abs(result.primal - float(primal)) <= slack + of_gap * result.gap
     if result.solver == "sdca":
         dual = exact.dual(row, as_array(solution.state.duals), X, y, cost, bias)
         assert result.gap >= float(primal - dual) - slack
 
 
-@pytest.mark.parametrize("setting", SETTINGS)
-@pytest.mark.parametrize("row", SIMPLE_LOSSES, ids=by_id)
+@pytest.mark.parametrize(
+    ("row", "setting"),
+    [
+        *((row, setting) for row in SIMPLE_LOSSES for setting in SETTINGS),
+        *((row, setting) for row in TOP_2_LOSSES for setting in HARD_SETTINGS),
+    ],
+    ids=lambda each: each if isinstance(each, str) else each.id,
+)
 def test_results_against_fifty_digits(row, setting):
     """By coordinate steps, descents and smoothed finishes, as settings have it."""
     cost, scale, bias = SETTINGS[setting]
@@ -210,7 +224,7 @@ def test_paths_against_fifty_digits(row):
 
 
 def test_exact_objectives_are_those_of_the_formulas():
-    for row in SIMPLE_LOSSES:
+    for row in SIMPLE_LOSSES + TOP_2_LOSSES:
         X, y = few_examples(row, 1.0)
         cost = np.linspace(0.0, 2.0, FEW)
         rng = np.random.default_rng(0)

@@ -32,6 +32,8 @@ Vector = NDArray[np.float64]
 Margins = NDArray[np.float64]
 #: What the solver's tolerances of 1e-10 leave uncertain of the risk.
 _ACCURACY = 1e-8
+#: Scores that the solver's tolerances cannot tell from a tie.
+_NEAR_A_TIE = 1e-9
 
 
 class _Program:
@@ -79,7 +81,7 @@ def hinge_infimum(loss: Loss, p: Vector, shortlist: NDArray[np.bool_] | None = N
                 program.at_most({j: 1.0, i: -1.0}, 0.0)
     scores = centred(loss, program.solve()[: len(p)])
     if shortlist is not None:
-        scores = with_exact_ties(scores, shortlist, ~shortlist)
+        scores = with_exact_ties(scores, shortlist, ~shortlist, _NEAR_A_TIE)
     risk, _ = risk_and_gradient(loss, scores, p)
     return Optimum(scores, risk, "linear program", _ACCURACY)
 

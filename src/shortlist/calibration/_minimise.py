@@ -35,7 +35,8 @@ _METHODS = {
 _RESTARTS_FOR_THE_GOAL = 2
 _MOST_RESTARTS = 10
 _POLISHING_STEPS = 3
-#: A variable this close to its bound that should be smaller is put there.
+#: A variable this close to its bound that should be smaller is put there, in units of the width
+#: over which the loss bends. Scores as close to each other tie.
 _NEAR_A_BOUND = 1e-9
 #: Less smoothed losses are minimised from the optimum of a loss this many times smoother.
 _LEAST_SMOOTHING_FROM_ZERO = 0.03
@@ -85,7 +86,8 @@ def minimise(
     z, remaining = _polished(loss, p, cone, _minimiser(loss, p, cone))
     scores = centred(loss, cone.scores(z), ~away)
     if shortlist is not None:
-        scores = with_exact_ties(scores, shortlist & ~away, ~shortlist & ~away)
+        near = _NEAR_A_BOUND * _width(loss)
+        scores = with_exact_ties(scores, shortlist & ~away, ~shortlist & ~away, near)
     risk, _ = risk_and_gradient(loss, scores, p)
     accuracy = rounding_of(risk) + remaining
     return Optimum(np.where(away, -np.inf, scores), risk, "convex minimisation", accuracy)
@@ -169,7 +171,8 @@ def _width(loss: Loss) -> float:
 def _polished(loss: Loss, p: Vector, cone: _Cone, z: Vector) -> tuple[Vector, float]:
     """z after Newton steps, as long as they help, and by how much one more would lower the risk."""
     objective = _objective(loss, p, cone)
-    z = np.where((z - cone.lower < _NEAR_A_BOUND) & (objective(z)[1] > 0), cone.lower, z)
+    near = z - cone.lower < _NEAR_A_BOUND * _width(loss)
+    z = np.where(near & (objective(z)[1] > 0), cone.lower, z)
     gradient = objective(z)[1]
     step, decrease = _newton_step(loss, p, cone, z, gradient)
     for _ in range(_POLISHING_STEPS):
@@ -224,15 +227,18 @@ def depends_on_differences(loss: Loss, n_classes: int) -> bool:
     return bool(abs(loss.gradient(low, 0).sum()) < 1e-9)
 
 
-def with_exact_ties(scores: Vector, listed: Mask, others: Mask) -> Vector:
-    """Scores moved into the cone exactly, where a solver has missed it by rounding."""
+def with_exact_ties(scores: Vector, listed: Mask, others: Mask, near: float) -> Vector:
+    """Scores moved into the cone exactly, where a solver has missed it by rounding.
+
+    Scores within `near` of the level where they meet, relative to its size, are put on it.
+    """
     if not listed.any() or not others.any():
         return scores
     lowest, highest = scores[listed].min(), scores[others].max()
-    if lowest >= highest and lowest - highest > 1e-9 * (1.0 + abs(lowest)):
+    if lowest >= highest and lowest - highest > near * (1.0 + abs(lowest)):
         return scores
     level = (lowest + highest) / 2
-    near = 1e-9 * (1.0 + abs(level))
+    near *= 1.0 + abs(level)
     moved = np.where(listed, np.maximum(scores, level), scores)
     moved = np.where(others, np.minimum(moved, level), moved)
     return np.where(np.abs(moved - level) <= near, level, moved)

@@ -2,8 +2,8 @@
 
 A path over C is trained with warm starts, each C from the duals of the one before. The range is
 1e-5 to 1e3 and is extended where the best value lies at its edge, as in the paper. It is cut short
-where accuracy on the validation part has fallen behind at every k for a while, and where training
-no longer reaches its tolerance. Only models that met their tolerance can be chosen.
+where accuracy on the validation part has fallen behind at every k for a while (convex losses only),
+and where training no longer reaches its tolerance. Only models that met it can be chosen.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from shortlist.experiments.units import Task
 
 if TYPE_CHECKING:
     from shortlist.estimators import TopKClassifier
+    from shortlist.losses import Loss
 
 #: The paper's families and the losses they train with.
 LOSSES = {
@@ -61,10 +62,14 @@ def classifier(method: str, **parameters: Any) -> TopKClassifier:
 
 def kernels_of(method: str) -> str:
     """The compiled code that training with a method runs: one for each type of specification."""
+    return type(_loss(method).spec).__name__
+
+
+def _loss(method: str) -> Loss:
     from shortlist import losses
 
     family, k = paper.split_method(method)
-    return type(losses.get(LOSSES[family], k=k).spec).__name__
+    return losses.get(LOSSES[family], k=k)
 
 
 def relative_cost(method: str) -> float:
@@ -171,6 +176,7 @@ class _Path:
         self.classifier = classifier(
             task.method, tol=task.tol, max_epochs=task.max_epochs, random_state=task.seed
         )
+        self.convex = _loss(task.method).convex
         self.models: dict[int, Model] = {}
         #: Ranks of the test examples' labels, by exponent.
         self.ranks: dict[int, NDArray] = {}
@@ -228,6 +234,8 @@ class _Path:
             return True
         if exponent >= self.task.exponents[-1] and not self.is_best_at(exponent):
             return True
+        if not self.convex:
+            return False  # each C has a local minimum of its own: a fall is not the end
         last_best = [self._last_best(k) for k in self.task.ks]
         return all(place is not None and exponent - place >= PATIENCE for place in last_best)
 

@@ -57,7 +57,7 @@ def run(
     data: Path | None = None,
     test_data: Path | None = None,
     download: bool = False,
-    methods: Sequence[str] | None = None,
+    methods: Sequence[str] | str | None = None,
     tol: float = 1e-3,
     max_epochs: int = MAX_EPOCHS,
     scale: str | None = None,
@@ -67,7 +67,7 @@ def run(
     Parameters
     ----------
     dataset : one of the paper's, a stand-in, or any name for examples from files.
-    methods : some of the paper's methods; all by default.
+    methods : some of the paper's methods, a list or with commas between them; all by default.
     tol : the relative duality gap to train to.
     max_epochs : passes over the data after which a model counts as not converged.
     scale : "standard", "minmax" or "l2", for examples from files; the paper does not scale.
@@ -111,10 +111,12 @@ def _known_parts(dataset: str, context: Context, download: bool) -> Parts:
     raise MissingData(f"{dataset} needs its data: {_HINTS.get(dataset, _FEATURES_HINT)}")
 
 
-def _check_methods(dataset: Dataset, methods: Sequence[str] | None) -> tuple[str, ...]:
+def _check_methods(dataset: Dataset, methods: Sequence[str] | str | None) -> tuple[str, ...]:
     known = dataset.methods
     if methods is None:
         return known
+    if isinstance(methods, str):
+        methods = methods.split(",")
     for method in methods:
         if method not in known:
             raise ValueError(f"methods must be some of {', '.join(known)}; got {method!r}")
