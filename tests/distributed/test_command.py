@@ -9,7 +9,8 @@ import pytest
 
 import shortlist
 from shortlist import TopKClassifier
-from shortlist.distributed.cluster import Cluster, connected
+from shortlist.distributed import cluster
+from shortlist.distributed.cluster import LONGEST_FOLDER, Cluster, connected
 from tests.cli.conftest import Files, shell
 
 pytest.importorskip("ray")
@@ -44,6 +45,23 @@ def test_a_cluster_is_started_and_stopped(tmp_path, monkeypatch):
     alone = TopKClassifier(random_state=0).fit(files.X, files.y)
     assert model.result_.primal == pytest.approx(alone.result_.primal, rel=1e-3)
     np.testing.assert_allclose(model.coef_, alone.coef_, atol=0.1)
+
+
+@pytest.mark.parametrize("length", [LONGEST_FOLDER, LONGEST_FOLDER + 1])
+def test_sockets_have_names_that_are_short_enough(monkeypatch, length):
+    """The system allows 107 characters; processes have at most seven digits."""
+    parent = "/tmp/" + "x" * (length - len("/tmp/"))
+    os.makedirs(parent)
+    try:
+        monkeypatch.setattr(tempfile, "tempdir", parent)
+        monkeypatch.setattr(os, "getpid", lambda: 4194304)
+        folder = cluster._temporary_folder()
+        shutil.rmtree(folder)
+    finally:
+        shutil.rmtree(parent)
+    session = "session_2026-11-16_23-02-29_099302_4194304"
+    assert len(f"{folder}/{session}/sockets/plasma_store") <= 107
+    assert folder.startswith(parent if length == LONGEST_FOLDER else "/tmp/ray-of-")
 
 
 def test_no_cluster_at_the_address():

@@ -83,6 +83,19 @@ def test_workers_reach_the_optimum_of_one_machine(groups, n_workers, loss):
     check(train(groups[n_workers], dealt(n_workers), loss), loss)
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("matrix", [np.asarray, csr_matrix], ids=["dense", "csr"])
+@pytest.mark.parametrize("n_workers", [1, 2, 4])
+def test_every_loss_on_every_number_of_workers(n_workers, matrix):
+    """The cases above are some of these; the workers' start takes most of the time."""
+    group = group_of(*dealt(n_workers), matrix=matrix)
+    try:
+        for loss in ("softmax", "smooth_hinge", "hinge"):
+            check(train(group, dealt(n_workers), loss), loss)
+    finally:
+        group.close()
+
+
 def test_rounds_add_up_to_sdca(groups, monkeypatch):
     """Without a descent too: a few features let one take over at once otherwise."""
     from shortlist.solvers.strategy import train as strategy

@@ -10,6 +10,7 @@ from shortlist.solvers.duals import SparseDuals, as_array, mapped_duals
 from shortlist.solvers.placing import Placing, place
 from shortlist.solvers.problem import Problem
 from shortlist.solvers.storage import Costs, DenseStorage, PiecedStorage
+from shortlist.solvers.storage.mixing import mixtures
 from shortlist.solvers.strategy.path import Path
 from shortlist.solvers.strategy.train import train
 from shortlist.solvers.threads import Crew
@@ -155,11 +156,90 @@ def test_mapped_duals_do_not_stay_in_memory():
     storage = PiecedStorage(rows_on_disk(X), BIAS, 2000, "mapped")
     duals, costs = storage.zero_duals(m, False), Costs(y, np.ones(n))
     before = resident_bytes()
-    storage.spread_duals(np.eye(m), costs, duals)
+    storage.spread_duals(1.0, 0.0, costs, duals)
     storage.scale_duals(duals, 0.5)
     assert resident_bytes() - before < 60 << 20
     assert duals[123, 123] == 0.5
     assert duals[123].sum() == 0.5
+
+
+@pytest.mark.parametrize("visited", ["all", "few"])
+def test_mixtures_hold_every_visit_once(visited):
+    random = np.random.default_rng(0)
+    n = 1003  # the last run is shorter
+    order = random.permutation(n)[: n if visited == "all" else 50]
+    found = mixtures(order, n, 100, 10, random)
+    seen = []
+    for mixture in found:
+        rows = mixture.taken(np.arange(n))
+        assert len(set(rows)) == mixture.size <= 100
+        here = rows[mixture.visits]
+        places = [list(order).index(row) for row in here]
+        assert places == sorted(places)
+        seen += list(here)
+        copy = np.full(n, -1)
+        mixture.put_back(rows, copy)
+        np.testing.assert_array_equal(np.flatnonzero(copy >= 0), np.sort(rows))
+    assert sorted(seen) == sorted(order)
+    # Few visits read few rows.
+    assert sum(mixture.size for mixture in found) == (n if visited == "all" else 50)
+    other = mixtures(order, n, 100, 10, random)
+    assert other[0].ranges != found[0].ranges
+
+
+def test_pieces_gain_as_much_as_memory():
+    """An epoch's pieces are others every time: the same rows together would gain far less."""
+    random = np.random.default_rng(0)
+    n, size, row = 2000, 200, Instance("entropy", m=20)
+    y = random.integers(0, 20, n)
+    X = random.normal(size=(20, 40))[y] + 2 * random.normal(size=(n, 40))
+    X /= np.linalg.norm(X, axis=1, keepdims=True)
+    whole = make_problem("dense", row.loss(), X, y, 1.0, BIAS)
+    parts = np.arange(n).reshape(-1, size)
+
+    def same_rows_together():
+        return np.concatenate([random.permutation(part) for part in random.permutation(parts)])
+
+    in_pieces = _gap_after(
+        4, pieced(row, X, y, np.ones(n), rows=size), lambda: random.permutation(n)
+    )
+    in_memory = _gap_after(4, whole, lambda: random.permutation(n))
+    together = _gap_after(4, whole, same_rows_together)
+    assert in_pieces < 2.0 * in_memory
+    assert in_pieces < 0.5 * together
+
+
+def _gap_after(epochs, problem, order):
+    state = problem.zero_state()
+    for _ in range(epochs):
+        list(problem.storage.epoch(problem.loss, order(), state, problem.costs, 1, Crew()))
+    found = problem.certify(state)
+    return found.primal - found.dual
+
+
+@pytest.mark.parametrize("lists", [True, False])
+def test_an_epoch_that_is_cut_leaves_duals_in_their_domain(monkeypatch, lists):
+    X, y = make_data()
+    row, cost = LOSSES[1], np.ones(len(y))
+    problem = pieced(row, X, y, cost)
+    state = problem.zero_state()
+    if lists:
+        state.duals = SparseDuals(40, 4, np.float64)
+    order = np.random.default_rng(0).permutation(40)
+    list(problem.storage.epoch(problem.loss, order, state, problem.costs, 1, Crew()))
+    before = as_array(state.duals).copy()
+
+    def cut(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("shortlist.solvers.storage.pieces.polish_support", cut)
+    state.weights[:] = 0.0  # other duals are the best for these
+    with pytest.raises(KeyboardInterrupt):
+        list(problem.storage.epoch(problem.loss, order, state, problem.costs, 1, Crew()))
+    v = as_array(state.duals)
+    changed = (v != before).any(axis=1)
+    assert 0 < changed.sum() <= 7
+    assert np.isfinite(naive_dual(row, v, X, y, cost, BIAS))
 
 
 GIB = 1 << 30
@@ -170,7 +250,7 @@ IMAGENET = (1_281_167, 768, 1000)
     ("row", "limit", "disk", "expected"),
     [
         (LOSSES[0], 24 * GIB, 0, (None, "memory")),
-        (LOSSES[0], 8 * GIB, 0, (1 << 28, "memory")),
+        (LOSSES[0], 8 * GIB, 0, ((1 << 28) * 768 // 1768, "memory")),
         (LOSSES[0], 4 * GIB, 0, (1 << 28, "none")),
         (LOSSES[0], 4 * GIB, 20 * GIB, ((1 << 28) * 768 // 1768, "mapped")),
         (LOSSES[1], 4 * GIB, 0, (1 << 28, "memory")),

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import mmap
 import tempfile
+from bisect import bisect_right
 from collections.abc import Sequence
-from itertools import pairwise
 from typing import IO, Any
 
 import numpy as np
@@ -123,11 +123,15 @@ class JoinedRows(RowsOnDisk):
         self.mean_nonzeros = entries / max(self.shape[0], 1)
 
     def read(self, begin: int, end: int) -> Any:
-        found = [
-            part.read(max(begin - first, 0), min(end, last) - first).astype(self.dtype, copy=False)
-            for part, (first, last) in zip(self.parts, pairwise(self.bounds), strict=True)
-            if first < end and last > begin
-        ]
+        found = []
+        # Shards may be many, and ranges short.
+        place = max(bisect_right(self.bounds, begin) - 1, 0)
+        while place < len(self.parts) and self.bounds[place] < end:
+            part, first, last = self.parts[place], self.bounds[place], self.bounds[place + 1]
+            if last > begin:
+                rows = part.read(max(begin - first, 0), min(end, last) - first)
+                found.append(rows.astype(self.dtype, copy=False))
+            place += 1
         if len(found) == 1 and sparse.issparse(found[0]) == self.is_sparse:
             return found[0]
         if self.is_sparse:

@@ -22,16 +22,21 @@ Split = Literal["auto", "fits", "rows"]
 # with 16). More: the message, which costs as much as some hundred visits, weighs less.
 ROWS_PER_ROUND = 1024
 # Characters in the name of the folder for temporary files. Ray keeps sockets below it, whose names
-# the system limits to some hundred characters.
-LONGEST_FOLDER = 30
+# the system limits to 107 characters; Ray's part and ours take up to 88 of them.
+LONGEST_FOLDER = 18
 FOLDER_PREFIX = "ray-of-"
 # Seconds for a cluster's first answer.
 CONNECT_SECONDS = 10.0
 # What workers print is not shown on the terminal of the process that trains.
 QUIET = {"log_to_driver": False, "logging_level": "error"}
 
-# Ray starts a process for each CPU before anybody asks: only workers are wanted here.
-NO_SPARE_PROCESSES = {"enable_worker_prestart": False, "prestart_worker_first_driver": False}
+# Of a Ray of our own. Ray starts a process for each CPU before anybody asks: only workers are
+# wanted here. It gives workers a low priority, as a guest would have; here they are what trains.
+LOCAL_SETTINGS = {
+    "enable_worker_prestart": False,
+    "prestart_worker_first_driver": False,
+    "worker_niceness": 0,
+}
 
 
 def require_ray() -> Any:
@@ -123,7 +128,7 @@ def _start(ray: Any, cpus: float, folder: str) -> None:
         num_cpus=many,
         _temp_dir=folder,
         include_dashboard=False,
-        _system_config=NO_SPARE_PROCESSES,
+        _system_config=LOCAL_SETTINGS,
         **QUIET,
     )
 

@@ -226,10 +226,9 @@ class RemoteStorage(ExplicitWeights, NoSupportVisits):
         there = self.group.put(weights)
         self.group.ask("fill_duals", lambda _: (loss, there))
 
-    def spread_duals(self, by_class: NDArray, costs: Costs, duals: Any) -> None:
+    def spread_duals(self, own: float, other: float, costs: Costs, duals: Any) -> None:
         self._send(costs)
-        there = self.group.put(by_class.astype(self.dtype))
-        self.group.ask("spread_duals", lambda _: (there,))
+        self.group.ask("spread_duals", lambda _: (own, other))
 
     def scale_duals(self, duals: Any, factor: float) -> None:
         self.group.ask("scale_duals", lambda _: (float(factor),))

@@ -173,8 +173,8 @@ class Worker:
     def class_sums(self, m: int) -> tuple[None, NDArray]:
         return None, self.storage.class_sums(self.costs, m)
 
-    def spread_duals(self, by_class: NDArray) -> None:
-        self.storage.spread_duals(by_class, self.costs, self.state.duals)
+    def spread_duals(self, own: float, other: float) -> None:
+        self.storage.spread_duals(own, other, self.costs, self.state.duals)
 
     def scale_duals(self, factor: float) -> None:
         self.storage.scale_duals(self.state.duals, factor)

@@ -22,7 +22,7 @@ PLANNED_SHARE = 0.9
 # Bytes of a piece: larger ones read no faster, smaller ones make more of the order sequential.
 LARGEST_PIECE = 1 << 28
 SMALLEST_PIECE = 1 << 22
-# Pieces in memory at a time: the one worked on, the one being read, and what becomes of halves.
+# Pieces in memory at a time: the one worked on, the one being read, and what is being copied.
 PIECES_AT_A_TIME = 3
 # Copies of the weights that a descent holds: pairs of steps and gradients, recent iterates.
 COPIES_OF_WEIGHTS = 56
@@ -68,18 +68,18 @@ def place(
         )
     piece = min(LARGEST_PIECE, room // (2 * PIECES_AT_A_TIME))
     left = room - PIECES_AT_A_TIME * piece
+    # An array of duals is copied piece by piece, with the rows.
+    dense, rows = n * m * itemsize, data_bytes or n * d * itemsize
+    beside_duals = max(1, int(piece * rows / (rows + dense)))
     if duals <= left:
-        return Placing(piece, "memory", left)
-    mapped = n * m * itemsize
-    if mapped <= DISK_SHARE * disk:
-        # The duals of a piece are in memory with its rows.
-        rows = data_bytes or n * d * itemsize
-        return Placing(max(1, int(piece * rows / (rows + mapped))), "mapped", None)
+        return Placing(piece if duals < dense else beside_duals, "memory", left)
+    if dense <= DISK_SHARE * disk:
+        return Placing(beside_duals, "mapped", None)
     if loss.dual_loss.smooth:
         return Placing(piece, "none", None)
     raise MemoryError(
         f"memory_limit is {gib(limit)}, and the duals take {gib(duals)}; a temporary file for them "
-        f"would take {gib(mapped)}, and {gib(disk)} is free on disk"
+        f"would take {gib(dense)}, and {gib(disk)} is free on disk"
     )
 
 

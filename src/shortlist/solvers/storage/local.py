@@ -1,12 +1,24 @@
 """Duals in the memory of this process: what all storages share whose duals are kept there."""
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
 from shortlist.losses.base import Loss
-from shortlist.solvers.duals import Duals, as_array, readable, store, zero_duals
+from shortlist.solvers.duals import Duals, SparseDuals, as_array, readable, store, zero_duals
 from shortlist.solvers.kernels.gradient import sum_conjugates
 from shortlist.solvers.storage.base import Costs, chunks
+
+
+def spread(own: float, other: float, y: NDArray, part: slice, duals: Duals) -> None:
+    """Set the duals of some examples, whose labels are ``y``, to two values."""
+    lists = isinstance(duals, SparseDuals)
+    values: Any = np.empty((len(y), duals.shape[1]), duals.dtype) if lists else duals[part]
+    values[:] = other
+    values[np.arange(len(y)), y] = own
+    if lists:
+        store(duals, part, y, values)
 
 
 class LocalDuals:
@@ -22,11 +34,10 @@ class LocalDuals:
         # The weights of inner products are as large as dense duals: there is nothing to save.
         return zero_duals(self.n, m, self.dtype, sparse and self.explicit)
 
-    def spread_duals(self, by_class: NDArray, costs: Costs, duals: Duals) -> None:
-        """Give all examples of a class the same dual: v_i = by_class[y_i]."""
-        values = by_class.astype(self.dtype)
-        for part in chunks(self.n, values.shape[1] * self.dtype.itemsize):
-            store(duals, part, costs.y[part], values[costs.y[part]])
+    def spread_duals(self, own: float, other: float, costs: Costs, duals: Duals) -> None:
+        """Give every example the dual ``own`` for its label and ``other`` for all others."""
+        for part in chunks(self.n, duals.shape[1] * self.dtype.itemsize):
+            spread(own, other, costs.y[part], part, duals)
 
     def scale_duals(self, duals: Duals, factor: float) -> None:
         duals *= duals.dtype.type(factor)

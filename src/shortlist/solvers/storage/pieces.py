@@ -1,35 +1,44 @@
 """Examples that are read in pieces, one after the other: more of them than memory holds.
 
-A piece is a range of rows that lie together. It is read whole, and worked on as if its rows were
-all there is, by the storage that suits them. One thread reads the next piece meanwhile. Sums over
-examples are sums over pieces. An epoch takes the pieces in random order and visits the rows of each
-in random order; where the loss has sparse duals it also makes the visits on the support while the
+A piece is worked on as if its rows were all there is, by the storage that suits them. One thread
+reads the next piece meanwhile. Sums over examples are sums over pieces, which are ranges of rows
+that lie together. The pieces of an epoch are mixtures of shorter runs of rows (``mixing``), visited
+in random order; where the loss has sparse duals the visits on the support are also made while the
 rows are there.
 
 Duals are in memory, in a mapped file, or not kept at all: see ``solvers.memory``.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 
 from shortlist._memory import release_pages
 from shortlist.losses.base import Loss
-from shortlist.solvers.duals import Duals, SparseDuals, mapped_duals, store
+from shortlist.solvers.duals import Duals, SparseDuals, mapped_duals
 from shortlist.solvers.storage.base import Costs, NoSupportVisits, State, Sums
 from shortlist.solvers.storage.csr import CsrStorage
 from shortlist.solvers.storage.dense import DenseStorage
 from shortlist.solvers.storage.explicit import ExplicitWeights
 from shortlist.solvers.storage.features import FeatureStorage
-from shortlist.solvers.storage.local import LocalDuals
+from shortlist.solvers.storage.local import LocalDuals, spread
+from shortlist.solvers.storage.mixing import (
+    Mixture,
+    mixtures,
+    put_back,
+    rows_of_run,
+    taken_duals,
+)
 from shortlist.solvers.storage.support import polish_support
 from shortlist.solvers.threads import Crew
 
 DualsPlace = Literal["memory", "mapped", "none"]
+Read = TypeVar("Read")
 
 
 class RowSource(Protocol):
@@ -68,7 +77,10 @@ class PiecedStorage(ExplicitWeights, LocalDuals, NoSupportVisits):
         self.keeps_duals = duals != "none"
         self._duals_place = duals
         self._most_dual_bytes = most_dual_bytes
-        self.bounds = np.append(np.arange(0, self.n, max(1, rows_per_piece)), self.n)
+        self.rows_per_piece = max(1, rows_per_piece)
+        row_bytes = source.mean_nonzeros * (self.dtype.itemsize + (4 if source.is_sparse else 0))
+        self.rows_per_run = rows_of_run(self.rows_per_piece, row_bytes)
+        self.bounds = np.append(np.arange(0, self.n, self.rows_per_piece), self.n)
         kappa = np.empty(self.n)
         for part, piece in self._pieces():
             kappa[part] = piece.kappa
@@ -83,24 +95,42 @@ class PiecedStorage(ExplicitWeights, LocalDuals, NoSupportVisits):
 
     # --- reading ---------------------------------------------------------------------------------
 
+    def _storage(self, rows: Any, kappa: NDArray | None) -> FeatureStorage:
+        if self.source.is_sparse:
+            return CsrStorage(rows, self.bias, kappa=kappa)
+        rows.flags.writeable = False  # as all input is: kernels compile once
+        return DenseStorage(rows, self.bias, kappa=kappa)
+
     def _read(self, number: int) -> tuple[slice, FeatureStorage]:
         part = slice(int(self.bounds[number]), int(self.bounds[number + 1]))
         rows = self.source.read(part.start, part.stop)
         # Not known yet while the storage is being made.
         kappa = self.kappa[part] if hasattr(self, "kappa") else None
-        if self.source.is_sparse:
-            return part, CsrStorage(rows, self.bias, kappa=kappa)
-        rows.flags.writeable = False  # as all input is: kernels compile once
-        return part, DenseStorage(rows, self.bias, kappa=kappa)
+        return part, self._storage(rows, kappa)
 
-    def _pieces(self, numbers: Sequence[int] = ()) -> Iterator[tuple[slice, FeatureStorage]]:
-        """The pieces of these numbers, or all; while one is worked on, the next is read."""
-        first, *others = numbers or range(self.n_pieces)
+    def _read_mixture(self, mixture: Mixture) -> FeatureStorage:
+        kappa = mixture.taken(self.kappa)
+        if self.source.is_sparse:
+            runs = [self.source.read(begin, end) for begin, end in mixture.ranges]
+            return self._storage(sparse.csr_matrix(sparse.vstack(runs, format="csr")), kappa)
+        rows = np.empty((mixture.size, self.d), self.dtype)
+        for there, here in mixture.places():
+            rows[here] = self.source.read(there.start, there.stop)
+        return self._storage(rows, kappa)
+
+    def _pieces(self) -> Iterator[tuple[slice, FeatureStorage]]:
+        """All pieces, as they lie in the data."""
+        return self._ahead(self._read, range(self.n_pieces))
+
+    @staticmethod
+    def _ahead(read: Callable[[int], Read], numbers: Sequence[int]) -> Iterator[Read]:
+        """``read(number)`` for each; while one is worked on, the next is read."""
+        first, *others = numbers
         with ThreadPoolExecutor(1, "shortlist-reader") as reader:
-            ahead = reader.submit(self._read, first)
+            ahead = reader.submit(read, first)
             for number in others:
                 here = ahead.result()
-                ahead = reader.submit(self._read, number)
+                ahead = reader.submit(read, number)
                 yield here
                 del here  # two pieces in memory, not three
             yield ahead.result()
@@ -111,20 +141,30 @@ class PiecedStorage(ExplicitWeights, LocalDuals, NoSupportVisits):
         self, loss: Loss, order: NDArray, state: State, costs: Costs, every: int, crew: Crew
     ) -> Iterator[float]:
         """Visit the examples piece by piece, each piece in the order that ``order`` gives."""
-        owner = np.searchsorted(self.bounds, order, side="right") - 1
-        by_piece = np.argsort(owner, kind="stable")
-        ends = np.searchsorted(owner[by_piece], np.arange(self.n_pieces + 1))
-        # Pieces come as the order first meets one of their examples: at random, by the seed.
-        numbers = list(dict.fromkeys(owner.tolist()))
         random = np.random.default_rng(int(order[0]))
-        for number, (part, piece) in zip(numbers, self._pieces(numbers), strict=True):
-            local = order[by_piece[ends[number] : ends[number + 1]]] - part.start
-            own, share = self._state(state, part), self._costs(costs, part)
-            yield sum(piece.epoch(loss, local, own, share, every, crew))
-            if loss.sparse_duals:
-                polish_support(piece, loss, own, share, random)
+        found = mixtures(order, self.n, self.rows_per_piece, self.rows_per_run, random)
+
+        def read(number: int) -> tuple[FeatureStorage, Duals | None]:
+            mixture, duals = found[number], state.duals
+            # Lists of duals move in their pool while another piece is worked on.
+            ahead = None if isinstance(duals, SparseDuals) else taken_duals(duals, mixture)
+            return self._read_mixture(mixture), ahead
+
+        for number, (piece, ahead) in enumerate(self._ahead(read, range(len(found)))):
+            mixture = found[number]
+            duals = taken_duals(state.duals, mixture) if ahead is None else ahead
+            own = State(state.weights, duals, mixture.taken(state.starts))
+            share = Costs(mixture.taken(costs.y), mixture.taken(costs.cost))
+            try:
+                gap = sum(piece.epoch(loss, mixture.visits, own, share, every, crew))
+                if loss.sparse_duals:
+                    polish_support(piece, loss, own, share, random)
+            finally:
+                put_back(own.duals, mixture, state.duals)
+            mixture.put_back(own.starts, state.starts)
             state.weights, state.rounding = own.weights, state.rounding + own.rounding
             self._release(state.duals)
+            yield gap
 
     # --- sums over examples ----------------------------------------------------------------------
 
@@ -185,10 +225,9 @@ class PiecedStorage(ExplicitWeights, LocalDuals, NoSupportVisits):
             duals.most_bytes = self._most_dual_bytes
         return duals
 
-    def spread_duals(self, by_class: NDArray, costs: Costs, duals: Duals) -> None:
-        values = by_class.astype(self.dtype)
+    def spread_duals(self, own: float, other: float, costs: Costs, duals: Duals) -> None:
         for part in self._parts(duals):
-            store(duals, part, costs.y[part], values[costs.y[part]])
+            spread(own, other, costs.y[part], part, duals)
 
     def scale_duals(self, duals: Duals, factor: float) -> None:
         if isinstance(duals, SparseDuals):
@@ -212,10 +251,6 @@ class PiecedStorage(ExplicitWeights, LocalDuals, NoSupportVisits):
     def _release(self, duals: Duals) -> None:
         if self._duals_place == "mapped":
             release_pages(duals)
-
-    @staticmethod
-    def _state(state: State, part: slice) -> State:
-        return State(state.weights, state.duals[part], state.starts[part])
 
     @staticmethod
     def _costs(costs: Costs, part: slice) -> Costs:

@@ -207,19 +207,24 @@ def begin_at_means(problem: Problem, state: State) -> None:
     # of 1e-3 on CLINC150 at C = 10, but 4 instead of 3 at C = 1.
     if float(np.mean(costs.cost * problem.storage.kappa)) > LONGEST_MEAN_STEP:
         return
-    gradients = loss.row_gradients(np.zeros((m, m)), np.arange(m))
-    direction = -problem.storage.class_sums(costs, m) @ gradients
+    # A gradient is one number for the label and another for all other classes.
+    first, last = loss.row_gradients(np.zeros((2, m)), np.array([0, m - 1]))
+    own, other = float(first[0]), float(first[-1])
+    if not np.allclose([*first[1:], *last[:-1], last[-1]], [other] * (2 * m - 2) + [own]):
+        return
+    sums = problem.storage.class_sums(costs, m)
+    direction = other * -sums.sum(axis=1, keepdims=True) - (own - other) * sums
     norm = float(np.vdot(direction, direction))
     total = float(costs.cost.sum())
     trials = 2.0 ** -np.arange(0.0, 40.0)
-    conjugates = loss.conjugate(trials[:, None] * gradients[:1], np.zeros(len(trials), np.int64))
+    conjugates = loss.conjugate(trials[:, None] * first, np.zeros(len(trials), np.int64))
     values = -0.5 * norm * trials**2 - total * conjugates
     best = int(np.argmax(values))
     if not values[best] > 0.0:
         return
     t = trials[best]
     if problem.keeps_duals:
-        problem.storage.spread_duals(t * gradients, costs, state.duals)
+        problem.storage.spread_duals(t * own, t * other, costs, state.duals)
     state.weights = np.ascontiguousarray(t * direction, problem.storage.dtype)
     state.rounding = 4.0 * (
         float(np.vdot(state.weights, state.weights))

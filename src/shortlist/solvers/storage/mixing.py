@@ -1,0 +1,134 @@
+"""The pieces of an epoch: runs of neighbouring rows from all over the data, others every time.
+
+Were a piece always the same rows, its duals would all be of one age. Those that were found early in
+the last epoch, when W was poor, would be corrected together, and W would follow piece after piece:
+twice the epochs for softmax, ten times for the smooth hinge (12 pieces of 12,000 x 128 examples of
+100 classes). With runs of a hundred rows, dealt out anew for every epoch, softmax takes the epochs
+that it takes in memory. Sorted files do not matter either, but for their runs.
+"""
+
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shortlist.solvers.duals import Duals, SparseDuals
+
+# Bytes of a run. A disk reads these hardly slower than larger ones.
+RUN_BYTES = 1 << 18
+# A piece has at least so many runs, if it has so many rows.
+RUNS_PER_PIECE = 64
+# Where fewer of the rows than this share are to be visited, they are read one by one.
+FEW_VISITS = 0.25
+
+
+class Mixture(NamedTuple):
+    """Rows of a piece: the ranges that are read, and the places of the visits in what was read."""
+
+    ranges: list[tuple[int, int]]
+    visits: NDArray
+
+    @property
+    def size(self) -> int:
+        return sum(end - begin for begin, end in self.ranges)
+
+    def places(self) -> Iterator[tuple[slice, slice]]:
+        """Each range in the data, and where it lies in the piece."""
+        ends = np.cumsum([0, *(end - begin for begin, end in self.ranges)]).tolist()
+        for there, here in zip(self.ranges, pairwise(ends), strict=True):
+            yield slice(*there), slice(*here)
+
+    def taken(self, values: NDArray) -> NDArray:
+        """The piece's part of numbers of all examples, as an array of its own."""
+        return np.concatenate([values[begin:end] for begin, end in self.ranges])
+
+    def put_back(self, own: NDArray, values: NDArray) -> None:
+        """The inverse of :meth:`taken`."""
+        for there, here in self.places():
+            values[there] = own[here]
+
+
+def rows_of_run(rows_per_piece: int, row_bytes: float) -> int:
+    """How many neighbouring rows stay together."""
+    return max(1, min(int(RUN_BYTES / max(row_bytes, 1.0)), rows_per_piece // RUNS_PER_PIECE))
+
+
+def mixtures(
+    order: NDArray, n: int, rows_per_piece: int, rows_per_run: int, random: np.random.Generator
+) -> list[Mixture]:
+    """Pieces for visits to the examples ``order``; a piece keeps that order within."""
+    size = rows_per_run if order.size >= FEW_VISITS * n else 1
+    runs = random.permutation(np.unique(order // size))
+    per_piece = max(1, rows_per_piece // size)
+    n_pieces = -(-runs.size // per_piece)
+    place = np.zeros(-(-n // size), np.int64)
+    place[runs] = np.arange(runs.size)
+    owner = place[order // size] // per_piece
+    by_piece = np.argsort(owner, kind="stable")
+    bounds = np.searchsorted(owner[by_piece], np.arange(n_pieces + 1))
+    found = []
+    for number in range(n_pieces):
+        first = number * per_piece
+        here = runs[first : first + per_piece] * size
+        ends = np.minimum(here + size, n)  # the last run of the data may be shorter
+        begins = np.cumsum(ends - here) - (ends - here)
+        visited = order[by_piece[bounds[number] : bounds[number + 1]]]
+        local = begins[place[visited // size] - first] + visited % size
+        found.append(Mixture(list(zip(here.tolist(), ends.tolist(), strict=True)), local))
+    return found
+
+
+class TakenDuals(SparseDuals):
+    """Lists of duals of a piece. They stay in the pool of the whole; :meth:`put_back` at the end.
+
+    The pool is put in order, when it is full, by the whole's own knowledge of where lists begin.
+    """
+
+    def __init__(self, whole: SparseDuals, mixture: Mixture) -> None:
+        self._mixture, self._whole = mixture, whole
+        self.dtype = whole.dtype
+        self.shape = (mixture.size, whole.shape[1])
+        self.most_bytes = None
+        self._take()
+
+    def _take(self) -> None:
+        assert self._whole is not None
+        pool, taken = self._whole.kernel_view, self._mixture.taken
+        self._pool = pool._replace(
+            begin=taken(pool.begin), counts=taken(pool.counts), room=taken(pool.room)
+        )
+
+    def put_back(self) -> None:
+        assert self._whole is not None
+        own, pool = self._pool, self._whole.kernel_view
+        for mine, all_of_them in (
+            (own.begin, pool.begin),
+            (own.counts, pool.counts),
+            (own.room, pool.room),
+        ):
+            self._mixture.put_back(mine, all_of_them)
+
+    def reserve(self, rows: int) -> None:
+        assert self._whole is not None
+        self.put_back()
+        self._whole.reserve(rows)
+        self._take()
+
+
+def taken_duals(duals: Duals, mixture: Mixture) -> Duals:
+    """The duals of a piece, to be changed and put back."""
+    if isinstance(duals, SparseDuals):
+        return TakenDuals(duals, mixture)
+    return mixture.taken(duals)
+
+
+def put_back(own: Duals, mixture: Mixture, duals: Duals) -> None:
+    """Put the duals of a piece back to those of all examples."""
+    if isinstance(own, TakenDuals):
+        own.put_back()
+    else:
+        assert isinstance(own, np.ndarray)
+        assert isinstance(duals, np.ndarray)
+        mixture.put_back(own, duals)
