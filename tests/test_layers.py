@@ -17,7 +17,7 @@ FLOORS = [
     {"_native", "_encoding", "_state_files", "special", "datasets"},
     {"projections"},
     {"losses"},
-    {"solvers", "metrics", "calibration", "_record_checks"},
+    {"solvers", "metrics", "calibration", "_record_checks", "_pipelines"},
     {"estimators", "torch"},
     {"_linear_scores", "_model_checks", "_responses", "probabilities"},
     {"conformal", "distributed", "onnx", "plots"},

@@ -114,13 +114,18 @@ def test_the_objective_is_that_of_cvxpy(data):
 def test_small_caches_change_nothing(data, kernel, dtype):
     X, y = data
     X = X.astype(dtype)
-    params = {"kernel": kernel, "C": 0.5, "coef0": 1.0, "tol": 1e-4, "random_state": 0}
+    params = {"kernel": kernel, "C": 0.5, "coef0": 1.0, "tol": 1e-5, "random_state": 0}
     whole = KernelTopKClassifier("smooth_hinge", **params).fit(X, y)
+    function = KernelFunction(kernel, resolve_gamma("scale", X), coef0=1.0)
+    length = np.sqrt(function.diagonal(X) + 1.0).max()  # with the constant feature
     for cache_size in (0, 0.01):
         part = KernelTopKClassifier("smooth_hinge", cache_size=cache_size, **params).fit(X, y)
+        # Both are within sqrt(2 gap) of the optimum; they take different ways there.
+        close = length * sum(np.sqrt(2.0 * model.result_.gap) for model in (part, whole))
         np.testing.assert_allclose(
-            part.decision_function(X), whole.decision_function(X), rtol=1e-4, atol=1e-4
+            part.decision_function(X), whole.decision_function(X), rtol=0, atol=close
         )
+        assert close < 0.5 * np.abs(whole.decision_function(X)).max()
     assert whole.decision_function(X).dtype == dtype
 
 

@@ -260,17 +260,20 @@ def test_clones_and_changed_parameters(data, fitted):
 
 def test_the_same_seed_gives_the_same_model(data):
     X, y = data
-    fits = [TopKClassifier("smooth_hinge", random_state=seed).fit(X, y) for seed in (3, 3, 4)]
+    # So small a tolerance is left to SDCA, whose order of visits is random.
+    fits = [
+        TopKClassifier("smooth_hinge", tol=1e-5, random_state=seed).fit(X, y) for seed in (3, 3, 4)
+    ]
     np.testing.assert_array_equal(fits[0].coef_, fits[1].coef_)
     assert fits[0].result_.primal == fits[1].result_.primal
     assert not np.array_equal(fits[0].coef_, fits[2].coef_)
     # Another order of visits leads to the same optimum.
-    assert fits[0].result_.primal == pytest.approx(fits[2].result_.primal, rel=2e-3)
+    assert fits[0].result_.primal == pytest.approx(fits[2].result_.primal, rel=2e-5)
 
 
 def test_a_random_state_object_moves_on(data):
     X, y = data
     random = np.random.RandomState(0)
-    model = TopKClassifier("smooth_hinge", random_state=random)
+    model = TopKClassifier("smooth_hinge", tol=1e-5, random_state=random)
     first, second = model.fit(X, y).coef_, model.fit(X, y).coef_
     assert not np.array_equal(first, second)

@@ -262,3 +262,13 @@ def test_single_precision_reports_the_objective_of_its_own_weights(n):
     model = TopKClassifier("hinge", tol=1e-4, random_state=0).fit(X, NAMES[codes])
     value = objective("hinge", model.coef_, X, codes, 1.0, intercept=model.intercept_)
     assert model.result_.primal == pytest.approx(value, rel=1e-6)
+
+
+@pytest.mark.parametrize("loss", ["hinge", "smooth_hinge", "entropy"])
+def test_where_nothing_can_be_gained_zero_is_the_solution(loss):
+    rows = np.random.default_rng(0).normal(size=(8, 5))
+    X, y = np.repeat(rows, 3, axis=0), np.tile([0, 1, 2], 8)  # every row has every label
+    model = TopKClassifier(loss, fit_intercept=False, random_state=0).fit(X, y)
+    assert model.result_.status == "converged"
+    assert model.result_.primal == pytest.approx(model.result_.at_zero, rel=1e-12)
+    np.testing.assert_allclose(model.coef_, 0.0, atol=1e-5)

@@ -100,7 +100,7 @@ def edit(path):
     [
         "experiments/descents.py",
         "experiments/protocol.py",
-        "experiments/paper_table3.csv",
+        "experiments/paper_accuracy.csv",
         "datasets/circle.py",
         "losses/hinge.py",
         "estimators/linear.py",

@@ -41,7 +41,7 @@ def test_step_of_a_smooth_loss_is_the_gradient_where_it_leads(row, eta):
     p = q - eta * v
     # p is known to rounding, and the gradient moves by at most (1/gamma or 1) times that.
     rounding = np.finfo(float).eps * (np.abs(q).max() + eta * np.abs(v).max())
-    tolerance = 1e-13 * np.abs(v).max() + 4.0 * rounding / (row.smoothing or 1.0)
+    tolerance = 1e-13 * np.abs(v).max() + 8.0 * rounding / (row.smoothing or 1.0)
     np.testing.assert_allclose(v, loss.gradient(p, y), atol=tolerance, rtol=1e-9)
 
 

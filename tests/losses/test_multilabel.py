@@ -270,9 +270,9 @@ def test_one_label_each_is_the_multiclass_loss(case, dtype):
     for scale in (2.0, 1e6, 1e-20):
         f = case.scores(13, n=60, scale=scale).astype(dtype)
         v = one.gradient(f, y)
-        np.testing.assert_array_equal(several.gradient(f, right), v)
         close = {"rtol": 8 * np.finfo(dtype).eps, "atol": np.finfo(dtype).eps}
-        np.testing.assert_allclose(several.value(f, right), one.value(f, y), rtol=1e-14, atol=1e-15)
+        np.testing.assert_allclose(several.gradient(f, right), v, **close)
+        np.testing.assert_allclose(several.value(f, right), one.value(f, y), **close)
         np.testing.assert_allclose(several.conjugate(v, right), one.conjugate(v, y), **close)
         for eta in ETAS:
             step, expected = several.dual_step(f, right, eta), one.dual_step(f, y, eta)
@@ -280,7 +280,7 @@ def test_one_label_each_is_the_multiclass_loss(case, dtype):
             size = np.abs(expected).max(axis=1, keepdims=True)
             if case.entropic:
                 size = size * (4 + np.abs(f).max(axis=1, keepdims=True))
-            assert (np.abs(step - expected) <= 8 * np.finfo(dtype).eps * size).all()
+            assert (np.abs(step - expected) <= 32 * np.finfo(dtype).eps * size).all()
 
 
 @pytest.mark.parametrize("eta", [1e-3, 1.0, 1e4, 1e8, 1e12])

@@ -4,7 +4,7 @@ Were a piece always the same rows, its duals would all be of one age. Those that
 the last epoch, when W was poor, would be corrected together, and W would follow piece after piece:
 twice the epochs for softmax, ten times for the smooth hinge (12 pieces of 12,000 x 128 examples of
 100 classes). With runs of a hundred rows, dealt out anew for every epoch, softmax takes the epochs
-that it takes in memory. Sorted files do not matter either, but for their runs.
+that it takes in memory.
 """
 
 from collections.abc import Iterator

@@ -12,8 +12,6 @@ FIRST_SHARE_LEFT = 0.3
 # Examples whose share of the gap is measured: at least so many an epoch, and one in so many.
 # A few hard examples can hold most of the gap, so the sample must not be small.
 MEASURED_EXAMPLES, MEASURED_EVERY = 1000, 8
-# Epochs before the first exact gap, unless the estimate promises that it is small enough.
-FIRST_LOOK = 2
 # More epochs than so many times the patience are too many, whatever the rate promises.
 MAX_EPOCHS_OVER_PATIENCE = 3.0
 # Below so many units in the last place of the primal, the gap is rounding.
@@ -40,7 +38,7 @@ def ascend(run: Run, random: np.random.Generator, patience: float = np.inf) -> s
     first_epoch, first_look = run.stage.epochs, run.stage.looks
     slows_since = None if problem.loss.sparse_duals else first_epoch
     earliest = run.epochs
-    next_look = run.epochs + FIRST_LOOK
+    next_look = run.epochs + 1
     while run.epochs < run.max_epochs:
         estimate = _epoch(run, random.permutation(active), every)
         if on_support:
