@@ -272,7 +272,9 @@ def test_one_label_each_is_the_multiclass_loss(case, dtype):
         v = one.gradient(f, y)
         close = {"rtol": 8 * np.finfo(dtype).eps, "atol": np.finfo(dtype).eps}
         np.testing.assert_allclose(several.gradient(f, right), v, **close)
-        np.testing.assert_allclose(several.value(f, right), one.value(f, y), **close)
+        np.testing.assert_allclose(
+            several.value(f, right), one.value(f, y), rtol=32 * np.finfo(dtype).eps
+        )
         np.testing.assert_allclose(several.conjugate(v, right), one.conjugate(v, y), **close)
         for eta in ETAS:
             step, expected = several.dual_step(f, right, eta), one.dual_step(f, y, eta)
