@@ -19,6 +19,7 @@ import numpy as np
 from shortlist._jit import njit, overloaded
 from shortlist.losses.differences import (
     close_at_label,
+    largest_wrong,
     shifted_differences,
     simplex_violation,
     sum_of_wrong,
@@ -107,17 +108,6 @@ def smooth_hinge_value(z, top, x, s, gamma, y):
 _STRIDE = 16
 # How far below the last threshold to look for entries that may become positive.
 _SLACK = 0.02
-
-
-@njit(maxima=True)
-def _largest_of(f, skipped):
-    """max of f_j over j but one."""
-    top = f.dtype.type(-np.inf)
-    for j in range(skipped):
-        top = max(top, f[j])
-    for j in range(skipped + 1, f.shape[0]):
-        top = max(top, f[j])
-    return np.float64(top)
 
 
 @njit
@@ -227,7 +217,7 @@ def _least_threshold_beta(loss, f, y, scale):
 
     theta is not negative. At k = 1 the largest x_j is at most 1, so that theta >= max b - 1.
     """
-    top = (1.0 + (_largest_of(f, y) - np.float64(f[y]))) / scale
+    top = (1.0 + (np.float64(largest_wrong(f, y)) - np.float64(f[y]))) / scale
     if not top > 0.0:
         return np.inf
     return max(top - 1.0 - 1e-6 * abs(top), 0.0) if loss.k == 1 else 0.0
