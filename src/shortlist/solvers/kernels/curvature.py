@@ -31,15 +31,13 @@ def add_sparse_curvature(loss, x, scores, y, cost, step, least, hessian):
 
     H_i is zero but for the classes whose derivative is not. It is found by finite differences
     over ``step`` of the loss on these classes alone, at least ``least`` of them. Only blocks on
-    and above the diagonal are filled; blocks on it above their diagonal only. ``hessian`` has
-    weights in the order of W'. Returns how many examples have curvature.
+    and above the diagonal are filled. ``hessian`` has weights in the order of W'.
     """
     m, d = scores.shape[1], x.shape[1]
     v = np.empty(m)
     full_work = np.empty((2, m))
     classes = np.empty(m, np.int64)
-    small = np.empty((3, m))
-    curved = 0
+    few = np.empty(m)
     for i in range(x.shape[0]):
         if cost[i] == 0.0:
             continue
@@ -47,9 +45,8 @@ def add_sparse_curvature(loss, x, scores, y, cost, step, least, hessian):
         count, sharp = _list_classes(v, y[i], classes)
         if sharp or count < 2 or count < least:
             continue
-        curved += 1
         place = 0
-        f = small[0, :count]
+        f = few[:count]
         for a in range(count):
             f[a] = scores[i, classes[a]]
             if classes[a] == y[i]:
@@ -62,7 +59,6 @@ def add_sparse_curvature(loss, x, scores, y, cost, step, least, hessian):
                 h = cost[i] * block[a, b]
                 if h != 0.0:
                     _add_outer(x[i], h, hessian, classes[a] * d, classes[b] * d)
-    return curved
 
 
 @njit
