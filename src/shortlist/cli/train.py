@@ -7,6 +7,7 @@ from typer import Option
 
 from shortlist.cli.checkpoints import CheckpointOptions
 from shortlist.cli.data import how_read, labels_in, read_data
+from shortlist.cli.liblinear import weights_hint
 from shortlist.cli.models import (
     check_trainable,
     make_classifier,
@@ -179,7 +180,8 @@ def _fit(
     if start is not None:
         start.check_labels(examples)
 
-    weights = class_weights(shape.class_weight, labels_in(examples))
+    labels = labels_in(examples)
+    weights = class_weights(shape.class_weight, labels)
     parameters.update(C=cost, class_weight=weights, memory_limit=machine.memory_limit, **kept_in)
     model = make_classifier(kernel, **parameters) if start is None else start.model
     if start is not None:
@@ -187,7 +189,7 @@ def _fit(
     check_trainable(model, examples)
     like = like or how_read(examples)
     held_out = read_validation(like, validation, reading) if validation is not None else None
-    say_data(output, examples)
+    say_data(output, examples, weights_hint(loss.liblinear_type, weights, labels))
     if held_out is not None and not output.quiet:
         say_differences(held_out, like, labelled=True)
     with told_of_compilation(output) as compilation:

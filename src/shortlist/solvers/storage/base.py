@@ -69,13 +69,18 @@ class Support:
 
 
 class Sums(NamedTuple):
-    """Sums over examples that a certificate is made of; see ``kernels.gradient``."""
+    """Sums over examples that a certificate is made of; see ``kernels.gradient``.
+
+    ``moves`` is the sum of (C_i |x_i| |v_i - v_i'|)^2 for duals that were moved into their domain,
+    as they are where sums are computed in double.
+    """
 
     losses: float
     conjugates: float
     products: float
     distances: float
     sizes: float
+    moves: float = 0.0
 
 
 class OutdatedWeightsError(Exception):

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from shortlist._native import blas_for
 from shortlist.losses.base import Loss
+from shortlist.losses.domains import feasible
 from shortlist.solvers.duals import (
     Duals,
     as_array,
@@ -121,11 +122,16 @@ class FeatureStorage(ExplicitWeights, LocalDuals):
     def _certify_in_double(
         self, loss: Loss, weights: NDArray, duals: Duals, costs: Costs, crew: Crew
     ) -> Sums:
-        totals = np.zeros(5)
+        """Of duals that lie in their domain in double too."""
+        totals = np.zeros(len(Sums._fields))
         w = weights.astype(np.float64)
         for part, double, own in self._parts_in_double(costs, w.shape[1]):
             v = as_array(duals[part]).astype(np.float64)
-            totals += double.certify(loss, w, v, own, crew, double=False)
+            inside = feasible(loss, v, own.y)
+            found = double.certify(loss, w, inside, own, crew, double=False)
+            moves = np.einsum("ij,ij->i", inside - v, inside - v)
+            moves = float(own.cost**2 * double.kappa @ moves)
+            totals += found._replace(moves=moves)
         return Sums(*totals)
 
     def rebuild(self, duals: Duals, cost: NDArray) -> NDArray:
