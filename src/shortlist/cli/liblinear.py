@@ -38,8 +38,8 @@ def weights_hint(number: int | None, weights: Any, classes: Collection[Any]) -> 
     if not separate or not weights or len(classes) < 3:
         return None
     return (
-        f"note: -w weighs a class's examples against all other classes; LIBLINEAR's -s {number} does "
-        f"so only where the class is told from the rest"
+        f"note: -w weighs a class's examples against all other classes; LIBLINEAR's -s {number} "
+        f"does so only where the class is told from the rest"
     )
 
 

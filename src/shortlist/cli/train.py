@@ -5,6 +5,7 @@ from typing import Annotated, Any
 import typer
 from typer import Option
 
+from shortlist._text import counted
 from shortlist.cli.checkpoints import CheckpointOptions
 from shortlist.cli.data import how_read, labels_in, read_data
 from shortlist.cli.liblinear import weights_hint
@@ -241,7 +242,7 @@ def _lines(summary: dict[str, Any]) -> list[str]:
     if summary["compile_seconds"] > 0.1:
         seconds += f" and {summary['compile_seconds']:.1f} s of compiling"
     status = {"max_epochs": "not converged"}.get(summary["status"], summary["status"])
-    epochs = f"{round(summary['epochs'], 1):g} epochs"
+    epochs = counted(round(summary["epochs"], 1), "epoch")
     lines = [
         f"{summary['loss']}, k={summary['k']}, C={summary['C']:g}: {status} after {epochs} "
         f"({seconds})",

@@ -55,7 +55,7 @@ def _domain(spec: Any) -> Domain | None:
 
 
 def _right_labels(shape: tuple[int, int], labels: NDArray) -> NDArray:
-    """Where the right labels are: one an example, or rows of several, padded by negative numbers."""
+    """Where the right labels are: one an example, or rows of several with padding below 0."""
     right = np.zeros(shape, bool)
     rows = labels.reshape(len(labels), -1)
     examples, places = np.nonzero(rows >= 0)
