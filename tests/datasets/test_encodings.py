@@ -48,14 +48,11 @@ def test_spreadsheets(tmp_path):
         read_csv(path)
 
 
-@pytest.mark.parametrize("text", ["", "\n", "1,a\n", "é,label\n1,a\n2,b\n", "\ufeffx,label\n1,a\n"])
+@pytest.mark.parametrize("text", ["1,a\n2,b\n", "é,label\n1,a\n2,b\n", "\ufeffx,label\n1,a\n2,b\n"])
 def test_what_is_utf_8_is_not_taken_for_anything_else(tmp_path, text):
     path = tmp_path / "data.csv"
     path.write_bytes(text.encode("utf-8"))
-    try:
-        read_csv(path)
-    except DataError as refused:
-        assert "UTF" not in str(refused)
+    assert read_csv(path).n_samples == 2
 
 
 def test_decimal_commas(tmp_path):
