@@ -6,7 +6,8 @@ A certificate in double would notice: a bound from duals outside the domain can 
 """
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -63,7 +64,8 @@ def _right_labels(shape: tuple[int, int], labels: NDArray) -> NDArray:
     return right
 
 
-class OrderedDomain(NamedTuple):
+@dataclass(frozen=True)
+class OrderedDomain:
     """x over the wrong labels, s their sum; v_y = -s, or several right labels share -s.
 
     x >= 0, s <= 1, and for every r the r largest x_j add up to at most w_1 + ... + w_r, times s
@@ -93,7 +95,8 @@ class OrderedDomain(NamedTuple):
         np.subtract(x, z, out=v)
 
 
-class BothDomains(NamedTuple):
+@dataclass(frozen=True)
+class BothDomains:
     """What lies in both; the second is that of larger lists."""
 
     first: OrderedDomain
