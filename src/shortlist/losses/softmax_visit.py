@@ -4,8 +4,8 @@ With p = v but p_y = 1 + v_y, and eta = C_i kappa_i, the exact step maximises
 
     Phi(p) = <s, p> - <p, log p> - eta/2 |p - p_old|^2   over the simplex,
 
-that is,  eta p_j + log p_j = eta p_old_j + s_j - t  for some t. A visit needs any p whose Phi is not
-below that of p_old. Two steps get close to the best one with one transcendental function a class:
+that is,  eta p_j + log p_j = eta p_old_j + s_j - t  for some t. A visit needs any p whose Phi is
+not below that of p_old. Two steps come close to the best with one transcendental function a class:
 
 - from the last dual, which is a good start once an example has been visited;
 - from the scores, for a first visit: without eta/2 |p - p_old|^2 the best p is softmax of s.
