@@ -44,8 +44,9 @@ def ascend(run: Run, random: np.random.Generator, patience: float = np.inf) -> s
     while run.epochs < run.max_epochs:
         estimate = _epoch(run, random.permutation(active), every)
         if on_support:
+            enough = SUPPORT_GAP * run.wanted
             run.epochs += polish_support(
-                problem.storage, problem.loss, run.state, problem.costs, random, SUPPORT_GAP * run.wanted
+                problem.storage, problem.loss, run.state, problem.costs, random, enough
             )
         promising = share_left * estimate <= 0.8 * run.wanted and run.epochs >= earliest
         if promising or run.epochs >= min(next_look, run.max_epochs):
