@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shortlist.solvers.kernels.rows import CsrRows
+from shortlist.solvers.storage.base import read_only
 from shortlist.solvers.storage.features import FeatureStorage
 
 
@@ -25,7 +26,8 @@ class CsrStorage(FeatureStorage):
         self.kappa = np.where(np.diff(x.indptr) > 0, sums, 0.0) + self.bias**2
 
     def view(self) -> CsrRows:
-        return CsrRows(self.x.data, self.x.indices, self.x.indptr, self.bias)
+        parts = (self.x.data, self.x.indices, self.x.indptr)
+        return CsrRows(*map(read_only, parts), self.bias)
 
     @staticmethod
     def _dense(x: Any) -> NDArray:

@@ -19,7 +19,7 @@ from shortlist.solvers.kernels.visit import (
     assist_blocks,
     lead_blocks,
 )
-from shortlist.solvers.storage.base import Costs, State
+from shortlist.solvers.storage.base import Costs, State, read_only
 from shortlist.solvers.storage.features import MULTIPLICATIONS_PER_CALL, FeatureStorage
 from shortlist.solvers.threads import WORTH_A_THREAD, Crew
 
@@ -50,7 +50,7 @@ class DenseStorage(FeatureStorage):
         kappa: NDArray | None = None,
     ) -> None:
         # Rows must lie together for the kernels.
-        super().__init__(x if x.flags.c_contiguous else np.ascontiguousarray(x), bias)
+        super().__init__(read_only(np.ascontiguousarray(x)), bias)
         self.block = block
         self.width = self.d + 1.0
         self.support_price = 8.0  # BLAS makes the multiplications of an epoch cheap

@@ -12,11 +12,10 @@ from shortlist.solvers.duals import Duals, as_array, readable, writable
 from shortlist.solvers.kernels.gradient import certify_scores
 from shortlist.solvers.kernels.rows import GramRows
 from shortlist.solvers.kernels.visit import visit_block, visit_in_turn
-from shortlist.solvers.storage.base import Costs, State, Sums, Support, chunks
+from shortlist.solvers.storage.base import Costs, State, Sums, Support, chunks, read_only
 from shortlist.solvers.storage.gram_support import (
     SHARE_WORTH_A_COPY,
     GramSupport,
-    read_only,
     weights_of,
 )
 from shortlist.solvers.storage.local import LocalDuals
