@@ -159,6 +159,16 @@ def chunks(n: int, row_bytes: int) -> Iterator[slice]:
         yield slice(begin, min(begin + size, n))
 
 
+def read_only(array: NDArray) -> NDArray:
+    """A view for kernels that only read: to numba, arrays that can be written are another type.
+
+    Some users' arrays cannot be written. Kernels compile once for these and all others.
+    """
+    view = array.view()
+    view.flags.writeable = False
+    return view
+
+
 def squared_norm(weights: NDArray) -> float:
     """|W|^2 in double, a piece at a time."""
     flat = weights.reshape(-1)
