@@ -13,8 +13,9 @@ from docutils import nodes
 from sphinx.util.docutils import SphinxDirective
 
 README = Path(__file__).parents[2] / "README.md"
-#: Units of the picture: its width, where bars begin, a row, and the space for a bar's number.
-WIDTH, LEFT, ROW, NUMBER = 560, 170, 26, 140
+#: Units of the picture: its width, the height of a row and of a line of text, and the space for a
+#: bar's number. Names stand above their bars, so that they can be read on a phone.
+WIDTH, ROW, LINE, NUMBER = 400, 42, 18, 140
 
 
 class Row(NamedTuple):
@@ -46,21 +47,21 @@ def svg(rows: list[Row]) -> str:
     """Bars from 1 to the right where we are faster, to the left where the peer is."""
     logs = [math.log2(row.ratio) for row in rows]
     low, high = min(-1.0, *logs), max(1.0, *logs)
-    unit = (WIDTH - LEFT - NUMBER) / (high - low)
-    one = LEFT - low * unit
+    unit = (WIDTH - NUMBER) / (high - low)
+    one = -low * unit
     height = ROW * len(rows) + 30
     parts = [
         f'<svg class="speed" viewBox="0 0 {WIDTH} {height}" role="img" fill="currentColor" '
         'aria-label="Bars of the ratios in the table">'
     ]
     for number, (row, log) in enumerate(zip(rows, logs, strict=True)):
-        top = ROW * number + 4
+        top = ROW * number + LINE
         left, right = sorted((one, one + log * unit))
         name = "won" if log >= 0 else "lost"
         parts += [
-            f'<text x="0" y="{top + 14}">{escape(f"{row.data}, {row.loss}")}</text>',
+            f'<text x="0" y="{top - 5}">{escape(f"{row.data}, {row.loss}")}</text>',
             f'<rect class="{name}" x="{left:.1f}" y="{top}" width="{right - left:.1f}" '
-            f'height="{ROW - 8}"/>',
+            f'height="{LINE}"/>',
             f'<text x="{right + 5:.1f}" y="{top + 14}">{row.ratio:g} × {escape(row.peer)}</text>',
         ]
     parts += [

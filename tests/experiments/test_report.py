@@ -4,7 +4,7 @@ import csv
 import io
 import json
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from html.parser import HTMLParser
 
 import numpy as np
@@ -170,6 +170,14 @@ def test_figures_and_tables_are_numbered_under_headings():
         *("Differences and remarks", "Table 2. More"),
         *("Table 3. Top-k accuracy &lt;%&gt;.", "Figure 2. Two &amp; two"),
     ]
+
+
+def test_a_quick_report_says_so_before_its_first_number():
+    report = a_report()
+    quick = replace(report, environment={**report.environment, "Note": "A quick <one>."})
+    text = page(quick, {})
+    assert 0 < text.find('<p class="caution">A quick &lt;one&gt;.</p>') < text.find("<h1>")
+    assert 'class="caution"' not in page(report, {})
 
 
 def test_remarks_are_a_table():

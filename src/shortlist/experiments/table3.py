@@ -38,7 +38,7 @@ from shortlist.experiments.workers import Context
 MAX_EPOCHS = 300
 MAX_DESCENT_EPOCHS = 2000
 #: The quick version: examples of each part, exponents of C, passes over the data.
-_QUICK_SIZE, _QUICK_EXPONENTS, _QUICK_EPOCHS = 600, (-4, -2, 0, 2), 60
+_QUICK_SIZE, _QUICK_EXPONENTS, _QUICK_EPOCHS = 600, (-4, -2, 0, 2), 300
 #: The paper's range of C.
 _SMALLEST_C, _LARGEST_C = 1e-5, 1e3
 _HINTS = {

@@ -86,7 +86,7 @@ def along_c(outcome: DatasetOutcome) -> list[Figure]:
     return _figure("regularisation", "How much regularisation each loss wants", caption, panels)
 
 
-def along_descent(outcome: DatasetOutcome) -> list[Figure]:
+def along_descent(outcome: DatasetOutcome, *, explain: bool = True) -> list[Figure]:
     """How far from the paper's numbers gradient descent is after so many steps."""
     x_label, y_label = "Steps of gradient descent from softmax", "Points above the paper’s"
     panels = []
@@ -102,10 +102,13 @@ def along_descent(outcome: DatasetOutcome) -> list[Figure]:
     caption = (
         "The truncated losses on their way from the softmax solution (0 steps) downhill, by "
         "gradient descent with line search as in the paper, C chosen anew at every step count. "
-        "Accuracy at small k falls as long as one descends. The paper’s four numbers are passed "
-        "at about the same time, so that is where its descent seems to have ended. Our table’s "
-        "models are at the end of the descent."
+        "Our table’s models are at the end of the descent."
     )
+    if explain:
+        caption += (
+            " Accuracy at small k falls as long as one descends. The paper’s four numbers are "
+            "passed at about the same time, so that is where its descent seems to have ended."
+        )
     title = "Where the paper’s descent of the truncated losses ended"
     return _figure("descent", title, caption, panels)
 

@@ -65,7 +65,7 @@ def section(outcome: DatasetOutcome, tol: float, *, explain: bool = True) -> Sec
         paragraphs=[_introduction(outcome)],
         headlines=_headlines(accuracy, outcome),
         tables=[accuracy, *on_grid, *details],
-        figures=[*gains, *along_c(outcome), *along_descent(outcome)],
+        figures=[*gains, *along_c(outcome), *along_descent(outcome, explain=explain)],
         remarks=_remarks(outcome) if explain else [],
         protocol=_protocol(outcome, tol),
         result=Table3Result.of(outcome),
