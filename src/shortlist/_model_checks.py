@@ -170,6 +170,9 @@ def _check_linear(arrays: Arrays, meta: Meta) -> None:
     n_classes, n_features = _check_fitted(meta, model)
     coef = check_array("coef", arrays["coef"], (n_classes, n_features))
     _check_intercept(model, arrays["intercept"], (n_classes,), coef.dtype)
+    if "class_distances" in arrays:
+        distances = check_array("class_distances", arrays["class_distances"], (n_classes,))
+        require(distances.min() >= 0, "a distance to the optimum is negative")
 
 
 def _check_kernel(arrays: Arrays, meta: Meta) -> None:

@@ -277,7 +277,8 @@ class UpdateMixin:
             self._last = last
         else:
             self.__dict__.pop("_last", None)
-        self.__dict__.pop("_loaded", None)
+        for outdated in ("_loaded", "_own_distances"):
+            self.__dict__.pop(outdated, None)
 
     def __getstate__(self) -> dict[str, Any]:
         state: dict[str, Any] = dict(super().__getstate__())  # type: ignore[call-overload]

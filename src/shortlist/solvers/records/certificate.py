@@ -20,7 +20,7 @@ standard deviations are exceeded with probability below 1e-8. Where the bound is
 the tolerance, single precision gives way to double, in which it is negligible.
 """
 
-from math import sqrt
+from math import inf, sqrt
 from typing import NamedTuple
 
 import numpy as np
@@ -32,11 +32,29 @@ KERNEL_ULPS = 16.0
 
 
 class Certificate(NamedTuple):
-    """P(W) and a lower bound on the optimum; ``rounding`` is the part of the gap that bounds it."""
+    """P(W) and a lower bound on the optimum; ``rounding`` is the part of the gap that bounds it.
+
+    ``apart`` bounds |W - W(v)|.
+    """
 
     primal: float
     dual: float
     rounding: float
+    apart: float
+
+
+def distance_to_optimum(gap: float, apart: float = inf) -> float:
+    """A bound on |W - W*| from a duality gap; ``apart`` bounds |W - W(v)| for its duals v.
+
+    P is 1-strongly convex, so that P(W) - P(W*) is at least 1/2 |W - W*|^2. The identity above,
+    taken at W*, says that P(W*) - D(v) is at least 1/2 |W(v) - W*|^2. Both are parts of the gap:
+
+        |W - W*|^2 + |W(v) - W*|^2 <= 2 gap    and    |W(v) - W*| >= |W - W*| - apart.
+
+    At W = W(v) that is |W - W*| <= sqrt(gap); whatever v, it is sqrt(2 gap) at most.
+    """
+    apart = min(apart, sqrt(2.0 * gap))
+    return 0.5 * (apart + sqrt(4.0 * gap - apart**2))
 
 
 def rounding_in_sums(sums: Sums, width: float, column: float, dtype: np.dtype) -> float:
@@ -56,4 +74,4 @@ def certificate(sums: Sums, norm: float, drift: float, rounding: float) -> Certi
     """From the sums over examples, |W|^2 and bounds on 1/2 |W - W(v)|^2 and on rounding."""
     primal = 0.5 * norm + sums.losses
     gap = max(sums.losses + sums.conjugates - sums.products, 0.0) + drift + rounding
-    return Certificate(primal, primal - gap, drift + rounding)
+    return Certificate(primal, primal - gap, drift + rounding, sqrt(2.0 * drift))

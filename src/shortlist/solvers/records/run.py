@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shortlist.solvers.problem import Problem
+from shortlist.solvers.records.certificate import distance_to_optimum
 from shortlist.solvers.records.checkpoint import ASCENT, FINISH, Keeper, Snapshot, Stage
 from shortlist.solvers.records.clock import working_time
 from shortlist.solvers.records.result import Evaluation, Result
@@ -44,6 +45,7 @@ class Run:
 
     ``weights`` and ``primal`` are the best met so far, up to rounding; ``bound`` is the best dual
     bound. Zero bounds the objective of a loss that is never negative, as all losses here.
+    ``distance`` bounds how far the weights are from the optimum's, by duals of their own.
     """
 
     problem: Problem
@@ -57,6 +59,7 @@ class Run:
     weights: NDArray | None = None
     primal: float = math.inf
     bound: float = 0.0
+    distance: float = math.inf
     clock: float = field(default_factory=working_time)
     history: list[Evaluation] = field(default_factory=list)
     keeper: Keeper | None = None
@@ -86,12 +89,14 @@ class Run:
         weights: NDArray,
         trusted: bool = True,
         own_pair: bool = True,
+        apart: float = math.inf,
     ) -> Evaluation:
         """Note an evaluation. Time spent on validation accuracy is not training time.
 
         A dual bound that is not ``trusted``, as rounding may have raised it, goes into the history
         but not into the result. ``own_pair``: the two are the ends of one certified gap. Between a
         primal and a bound from different evaluations, rounding of the objective comes in.
+        ``apart`` bounds how far the weights are from those of the duals.
         """
         ulp = float(np.finfo(self.problem.storage.dtype).eps) * abs(primal)
         noise = MIXED_ULPS * ulp
@@ -99,6 +104,9 @@ class Run:
         if primal <= self.primal + SAME_ULPS * ulp or self.weights is None:
             self.primal = min(primal, self.primal)
             self.weights = weights.copy()
+            self.distance = math.inf
+            if math.isfinite(apart):
+                self.distance = distance_to_optimum(max(primal - dual, 0.0) + noise, apart)
             if trusted and own_pair:
                 self.bound = max(self.bound, dual)
         if trusted:
@@ -133,7 +141,8 @@ class Run:
     def certify(self) -> Evaluation:
         """Compute the gap of the state and note it."""
         found = self.problem.certify(self.state, self.wanted)
-        return self.record(found.primal, found.dual, self.state.weights)
+        weights, apart = self.state.weights, found.apart
+        return self.record(found.primal, found.dual, weights, apart=apart)
 
     def begin(self, stage: str, gamma: float = 0.0) -> None:
         self.stage = Stage(stage, self.epochs, len(self.history), gamma)
@@ -182,13 +191,19 @@ class Run:
             raise StopTraining
 
     def result(self, status: str) -> Result:
+        dual = min(self.bound, self.primal)
+        eps = float(np.finfo(self.problem.storage.dtype).eps)
+        gap = self.primal - dual + MIXED_ULPS * eps * self.primal
+        near = gap >= 0 and not self.problem.free_intercept
+        distance = min(distance_to_optimum(gap), self.distance) if near else math.nan
         return Result(
             self.primal,
-            min(self.bound, self.primal),
+            dual,
             self.epochs,
             self.seconds,
             status,
             self.solver,
             tuple(self.history),
             self.at_zero,
+            distance,
         )
