@@ -8,6 +8,7 @@ import pytest
 
 from shortlist import losses
 from shortlist.solvers import Evaluation, Result, StopTraining
+from shortlist.solvers.records.certificate import distance_to_optimum
 from shortlist.solvers.records.run import Run
 from tests.solvers.problems import make_data, make_problem
 
@@ -46,10 +47,34 @@ def test_without_a_dual_there_is_no_gap():
 
 def test_plain_data_reads_back():
     history = (Evaluation(1.0, 0.05, 2.1, 1.5, 2.4), Evaluation(3.0, 0.1, 2.0, 1.9, 2.4, 0.75))
-    found = result(history=history)
+    found = result(history=history, distance=0.4)
     data = json.loads(json.dumps(found.to_dict()))
     assert data["gain_gap"] == found.gain_gap
     assert Result.from_dict(data) == found
+    # Files of earlier versions have no distance: the gap alone bounds it.
+    del data["distance"]
+    assert Result.from_dict(data).distance == pytest.approx(math.sqrt(0.2))
+
+
+@pytest.mark.parametrize("apart", [0.0, 0.3, 1.0, 1.4, 5.0, math.inf])
+def test_the_distance_is_the_largest_that_the_gap_allows(apart):
+    gap = 0.8
+    # W(v) is anywhere within ``apart`` of W, on a line with the optimum where it helps most.
+    distance, of_duals = np.meshgrid(np.linspace(0, 2, 2001), np.linspace(0, 2, 2001))
+    allowed = distance**2 + of_duals**2 <= 2 * gap
+    allowed &= np.abs(distance - of_duals) <= apart + 1e-9
+    assert distance_to_optimum(gap, apart) == pytest.approx(distance[allowed].max(), abs=2e-3)
+
+
+def test_a_record_of_other_weights_forgets_the_distance_of_those_before():
+    run = new_run()
+    weights = run.state.weights
+    run.record(2.0, 1.9, weights, apart=0.0)
+    assert run.result("converged").distance == pytest.approx(math.sqrt(0.1))
+    run.record(1.95, 1.9, weights + 1.0)  # from elsewhere: nothing is known of its duals
+    assert run.result("converged").distance == pytest.approx(math.sqrt(2 * 0.05))
+    run.record(2.5, 1.94, weights, apart=0.0)  # a worse model with a better bound
+    assert run.result("converged").distance == pytest.approx(math.sqrt(2 * 0.01))
 
 
 def new_run(**options):

@@ -50,8 +50,9 @@ from shortlist.solvers.strategy.path import state_from_duals
 from shortlist.solvers.threads import one_blas_thread
 
 _MIB = 1 << 20
-# Products with the kernel matrix of so few examples take milliseconds, which BLAS's threads spend
-# waiting for each other: on digits, 1797 examples, they doubled the processor time of a fit.
+# Products with the kernel matrix of so few examples take milliseconds, in which BLAS's threads gain
+# little and may wait for each other. On a busy machine, the only one it was measured on, they did:
+# fits of digits, 1797 examples, took more processor time with two threads than with one.
 ONE_THREAD_ROWS = 3000
 
 
