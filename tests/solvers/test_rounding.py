@@ -236,6 +236,8 @@ def test_few_coordinate_steps_against_fifty_digits(row, scale):
         check_exactly(row, solution, X, y, cost, 1.0, reference=np.inf)
         primal = float(exact.primal(row, solution.weights, X, y, cost, 1.0))
         assert solution.result.primal == pytest.approx(primal, rel=1e-10)
+
+
 @pytest.mark.parametrize("C", [1e-8, 1e-6, 1e-4])
 @pytest.mark.parametrize("row", [SIMPLE_LOSSES[1], *TOP_2_LOSSES[:2]], ids=by_id)
 def test_bounds_of_single_precision_are_bounds(row, C):
