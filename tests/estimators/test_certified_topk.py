@@ -113,11 +113,20 @@ def test_two_classes_are_certified_by_the_score_of_both(digits):
     np.testing.assert_array_equal(rough.predict(new)[certified], exact.predict(new)[certified])
 
 
-def test_single_precision_counts_what_rounding_leaves_open(digits):
-    X, y, _ = digits
-    single = X.astype(np.float32)
-    result = TopKClassifier(C=0.1, tol=1e-6, random_state=0).fit(single, y).result_
-    assert result.distance**2 >= result.gap + 64 * np.finfo(np.float32).eps * result.primal
+def test_single_precision_is_certified_by_sums_in_double(digits):
+    X, y, new = digits
+    single = TopKClassifier(C=0.1, tol=1e-6, random_state=0).fit(X.astype(np.float32), y)
+    exact = TopKClassifier(C=0.1, tol=1e-10, max_epochs=5000, random_state=0)
+    exact.fit(X.astype(np.float32).astype(np.float64), y)
+    apart = np.linalg.norm(weights_of(single) - weights_of(exact))
+    result = single.result_
+    assert apart < result.distance + exact.result_.distance
+    assert np.sqrt(result.gap) <= result.distance <= np.sqrt(2 * result.gap) * (1 + 1e-9)
+    certified = single.certified_topk(new.astype(np.float32), 3)
+    assert certified.mean() > 0.1
+    lists = (np.sort(model.predict_topk(new.astype(np.float32), 3)) for model in (single, exact))
+    before, after = lists
+    np.testing.assert_array_equal(before[certified], after[certified])
 
 
 def test_the_gap_of_a_descent_bounds_by_its_gradient(digits):
