@@ -56,13 +56,13 @@ class Group:
         """An array that all workers are to see, as an argument for calls: sent once to each."""
         return ray.put(array)
 
-    def load(self, memory_limit: int | None, zero_based: bool = False) -> list[Loaded]:
-        """Let every worker read its shard."""
+    def load(self, memory_limit: int | None, **reading: Any) -> list[Loaded]:
+        """Let every worker read its shard, with further options for the readers."""
 
-        def reading(number: int) -> tuple:
-            return self.shards[number], memory_limit, zero_based
+        def own(number: int) -> tuple:
+            return self.shards[number], memory_limit, reading
 
-        self.loaded = self.prepare("load", reading)
+        self.loaded = self.prepare("load", own)
         return self.loaded
 
     def prepare(self, method: str, arguments: Arguments) -> list[Any]:
