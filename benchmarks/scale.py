@@ -3,7 +3,7 @@
     generate FOLDER [ROWS]               1,281,167 x 768 float32 features of 1000 classes, 3.9 GB
     fit FOLDER LOSS C [LIMIT] [CS...]    train on them, mapped; with CS the path over C
     rounds                               rounds and bytes to the gap for 1, 2, 4 and 8 workers
-    speed [ROWS FEATURES CLASSES]        two workers against one process with two threads
+    speed [ROWS FEATURES CLASSES [LOSS]] two workers against one process with two threads
 
 ``docs/scale.md`` has what they print. A fit also measures the two products with the data that an
 epoch cannot avoid, in the same process on part of the rows, before training and after it.
@@ -13,10 +13,12 @@ import json
 import resource
 import sys
 import time
+import warnings
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from sklearn.exceptions import ConvergenceWarning
 
 from shortlist import TopKClassifier
 
@@ -127,8 +129,8 @@ def rounds() -> None:
             )
 
 
-def speed(rows: str = "60000", features: str = "768", classes: str = "200") -> None:
-    """Two workers against one process with two threads."""
+def speed(rows: str = "60000", features: str = "768", classes: str = "200", *losses: str) -> None:
+    """Two workers against one process with two threads; of these losses, or all."""
     from shortlist.distributed.cluster import Cluster, connected
     from shortlist.distributed.shards import shards_of_arrays
     from shortlist.distributed.storage import rows_with_workers
@@ -138,10 +140,11 @@ def speed(rows: str = "60000", features: str = "768", classes: str = "200") -> N
     print("| --- | --- | --- | --- | --- | --- | --- | --- | --- |")
     cluster = Cluster(2)
     with connected(cluster):
-        alone = _fits("one process", X, y, {})
+        fits = [(loss, C) for loss, C in FITS if not losses or loss in losses]
+        alone = _fits("one process", X, y, fits, {})
         shards, order = shards_of_arrays(X, 2)
         with rows_with_workers(shards, cluster, None) as there:
-            _fits("2", there, y[order], alone)
+            _fits("2", there, y[order], fits, alone)
 
 
 def clusters(n: int, d: int, m: int) -> tuple[np.ndarray, np.ndarray]:
@@ -156,13 +159,17 @@ def clusters(n: int, d: int, m: int) -> tuple[np.ndarray, np.ndarray]:
 Seconds = dict[tuple[str, float], float]
 
 
-def _fits(name: str, X: Any, y: np.ndarray, alone: Seconds) -> Seconds:
+def _fits(
+    name: str, X: Any, y: np.ndarray, fits: list[tuple[str, float]], alone: Seconds
+) -> Seconds:
     """Print a row for each loss and C; returns the seconds they took."""
     taken: Seconds = {}
     group = getattr(X, "group", None)
-    for loss, C in FITS:
+    for loss in dict(fits):  # kernels are loaded
+        with warnings.catch_warnings(action="ignore", category=ConvergenceWarning):
+            TopKClassifier(loss, max_epochs=1).fit(X, y)
+    for loss, C in fits:
         model = TopKClassifier(loss, C=C, random_state=0)
-        model.fit(X, y)  # kernels are loaded
         if group:
             group.sums = group.bytes_sent = 0
         began = time.perf_counter()

@@ -123,14 +123,21 @@ def _is_running(process: int) -> bool:
 def _start(ray: Any, cpus: float, folder: str) -> None:
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     many = max(math.ceil(cpus), os.cpu_count() or 1)
-    ray.init(
-        address="local",
-        num_cpus=many,
-        _temp_dir=folder,
-        include_dashboard=False,
-        _system_config=LOCAL_SETTINGS,
-        **QUIET,
-    )
+    try:
+        ray.init(
+            address="local",
+            num_cpus=many,
+            _temp_dir=folder,
+            include_dashboard=False,
+            _system_config=LOCAL_SETTINGS,
+            **QUIET,
+        )
+    except Exception as error:  # Ray waits half a minute for its processes, then raises just that
+        if type(error) is not Exception:
+            raise
+        raise ConnectionError(
+            f"Ray did not start on this machine, which may be busy: {_reason(error)}"
+        ) from None
 
 
 def _connect(ray: Any, address: str) -> None:
@@ -138,8 +145,11 @@ def _connect(ray: Any, address: str) -> None:
         _check_port(address)
         ray.init(address=address, **QUIET)
     except (OSError, RuntimeError, ValueError) as error:
-        reason = str(error).strip().splitlines()[0] if str(error).strip() else "no answer"
-        raise ConnectionError(f"there is no Ray cluster at {address!r}: {reason}") from None
+        raise ConnectionError(f"there is no Ray cluster at {address!r}: {_reason(error)}") from None
+
+
+def _reason(error: Exception) -> str:
+    return str(error).strip().splitlines()[0] if str(error).strip() else "no answer"
 
 
 def _check_port(address: str) -> None:
