@@ -16,7 +16,7 @@ from shortlist.distributed.worker import Worker
 class OneProcess(Group):
     """Workers that are called in turn; ``calls`` counts what they are asked for."""
 
-    def __init__(self, parts: list[NDArray], rows_per_round: int) -> None:
+    def __init__(self, parts: list[NDArray], rows_per_round: int | None = None) -> None:
         self.shards = [_Rows(part) for part in parts]
         self.rows_per_round = rows_per_round
         self.prepared, self.replaced, self.loaded = {}, set(), []

@@ -108,7 +108,6 @@ def rounds() -> None:
     """Rounds and bytes to the gap, by workers in this process, which take the same steps."""
     from benchmarks.one_process import OneProcess
 
-    from shortlist.distributed.cluster import ROWS_PER_ROUND
     from shortlist.distributed.storage import RemoteRows
 
     X, y = clusters(20_000, 384, 50)
@@ -117,7 +116,7 @@ def rounds() -> None:
     for loss, C in FITS:
         for workers in (1, 2, 4, 8):
             parts = np.array_split(np.random.default_rng(0).permutation(len(y)), workers)
-            group = OneProcess([X[part] for part in parts], ROWS_PER_ROUND)
+            group = OneProcess([X[part] for part in parts])
             model = TopKClassifier(loss, C=C, random_state=0)
             result = model.fit(RemoteRows(group, None), y[np.concatenate(parts)]).result_
             visits = group.calls["epoch"] + group.calls["polish"]

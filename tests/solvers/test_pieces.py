@@ -282,7 +282,7 @@ def test_hinges_in_pieces_take_hardly_more_epochs():
     """Many visits on the support of one piece alone took three times as many."""
     from benchmarks.scale import clusters
 
-    X, y = clusters(1500, 40, 12)
+    X, y = clusters(1500, 120, 12)
     loss, costs = Instance("smooth_hinge", m=12, k=3, smoothing=1.0).loss(), Costs(y, np.ones(1500))
     here = train(Problem(DenseStorage(X, 1.0), costs, 12, loss), seed=0)
     pieces = PiecedStorage(rows_on_disk(X), 1.0, 150)

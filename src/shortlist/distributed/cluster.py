@@ -21,6 +21,8 @@ Split = Literal["auto", "fits", "rows"]
 # training takes fewer epochs (softmax at C = 1, 4 workers: 28 with one round an epoch, 12 with 4, 7
 # with 16). More: the message, which costs as much as some hundred visits, weighs less.
 ROWS_PER_ROUND = 1024
+# Rounds in an epoch: more of them gain little, however large the shards are.
+MOST_ROUNDS = 16
 # Characters in the name of the folder for temporary files. Ray keeps sockets below it, whose names
 # the system limits to 107 characters; Ray's part and ours take up to 88 of them.
 LONGEST_FOLDER = 18
@@ -60,11 +62,13 @@ class Cluster:
     timeout: float = 300.0
     label: str | int = "auto"
     split: Split = "auto"
-    rows_per_round: int = ROWS_PER_ROUND
+    rows_per_round: int | None = None
 
     def __post_init__(self) -> None:
         for name in ("n_workers", "rows_per_round"):
             value = getattr(self, name)
+            if name == "rows_per_round" and value is None:
+                continue
             if not isinstance(value, Integral) or isinstance(value, bool) or value < 1:
                 raise ValueError(f"{name} must be an integer, 1 or larger; got {value!r}")
         if self.split not in get_args(Split):

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from shortlist.datasets.containers import LabeledData
 from shortlist.datasets.shards import beside, classes_of
-from shortlist.distributed.cluster import Cluster
+from shortlist.distributed.cluster import MOST_ROUNDS, ROWS_PER_ROUND, Cluster
 from shortlist.distributed.duals import RemoteDuals, entries_of, joined
 from shortlist.distributed.group import Group, SumLostError
 from shortlist.distributed.shards import Shard
@@ -35,6 +35,13 @@ from shortlist.solvers.threads import Crew
 
 # The next round's sigma exceeds by so much what the last one would have needed.
 CAUTION = 1.1
+
+
+def rounds_of(rows: int, rows_per_round: int | None) -> int:
+    """The rounds of an epoch over a shard of so many rows."""
+    if rows_per_round is None:
+        return min(max(1, round(rows / ROWS_PER_ROUND)), MOST_ROUNDS)
+    return max(1, round(rows / rows_per_round))
 
 
 class RemoteRows:
@@ -168,7 +175,7 @@ class RemoteStorage(ExplicitWeights, NoSupportVisits):
         """
         self._send(costs)
         largest = int(np.diff(self.bounds).max())
-        n_rounds = max(1, round(largest / self.group.rows_per_round))
+        n_rounds = rounds_of(largest, self.group.rows_per_round)
         for number in range(n_rounds):
             if self.group.replaced:
                 self._mend(loss, state, costs)

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 from scipy import sparse
 
 from shortlist.datasets.containers import LabeledData
-from shortlist.distributed.cluster import ROWS_PER_ROUND, Cluster, Split, connected
+from shortlist.distributed.cluster import Cluster, Split, connected
 from shortlist.estimators import TopKClassifier, TopKClassifierCV
 from shortlist.estimators.cv_folds import Part
 from shortlist.estimators.paths import check_path
@@ -33,7 +33,7 @@ def fit(
     timeout: float = 300.0,
     label: str | int = "auto",
     split: Split = "auto",
-    rows_per_round: int = ROWS_PER_ROUND,
+    rows_per_round: int | None = None,
     **fit_options: Any,
 ) -> Model:
     """Fit a :class:`~shortlist.TopKClassifier` on a Ray cluster; returns the estimator itself.
@@ -69,9 +69,10 @@ def fit(
     split : {"auto", "fits", "rows"}, default="auto"
         What a search shares out: whole fits, or the rows of one fit after the other. By itself it
         takes whole fits where the memory of every machine has room for its share of them.
-    rows_per_round : int, default=1024
+    rows_per_round : int or None
         Examples that a worker visits between two messages, each of the size of W. A slow network
-        asks for more; training then takes more epochs.
+        asks for more; training then takes more epochs. None: 1024, or a sixteenth of the shard if
+        that is more.
     **fit_options
         What the estimator's ``fit`` takes besides: ``callback``, ``X_val``, ``y_val``.
     """
