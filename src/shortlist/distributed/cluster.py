@@ -21,8 +21,9 @@ Split = Literal["auto", "fits", "rows"]
 # training takes fewer epochs (softmax at C = 1, 4 workers: 28 with one round an epoch, 12 with 4, 7
 # with 16). More: the message, which costs as much as some hundred visits, weighs less.
 ROWS_PER_ROUND = 1024
-# Rounds in an epoch: more of them gain little, however large the shards are.
-MOST_ROUNDS = 16
+# Rounds in an epoch for each worker there is, however large the shards are: the more workers
+# change W at a time, the sooner they must know.
+MOST_ROUNDS_PER_WORKER = 4
 # Characters in the name of the folder for temporary files. Ray keeps sockets below it, whose names
 # the system limits to 107 characters; Ray's part and ours take up to 88 of them.
 LONGEST_FOLDER = 18

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from shortlist.datasets.containers import LabeledData
 from shortlist.datasets.shards import beside, classes_of
-from shortlist.distributed.cluster import MOST_ROUNDS, ROWS_PER_ROUND, Cluster
+from shortlist.distributed.cluster import MOST_ROUNDS_PER_WORKER, ROWS_PER_ROUND, Cluster
 from shortlist.distributed.duals import RemoteDuals, entries_of, joined
 from shortlist.distributed.group import Group, SumLostError
 from shortlist.distributed.shards import Shard
@@ -37,11 +37,11 @@ from shortlist.solvers.threads import Crew
 CAUTION = 1.1
 
 
-def rounds_of(rows: int, rows_per_round: int | None) -> int:
-    """The rounds of an epoch over a shard of so many rows."""
-    if rows_per_round is None:
-        return min(max(1, round(rows / ROWS_PER_ROUND)), MOST_ROUNDS)
-    return max(1, round(rows / rows_per_round))
+def rounds_of(rows: int, n_workers: int, rows_per_round: int | None) -> int:
+    """The rounds of an epoch over shards of so many rows."""
+    if rows_per_round is not None:
+        return max(1, round(rows / rows_per_round))
+    return min(max(1, round(rows / ROWS_PER_ROUND)), MOST_ROUNDS_PER_WORKER * n_workers)
 
 
 class RemoteRows:
@@ -161,7 +161,9 @@ class RemoteStorage(ExplicitWeights, NoSupportVisits):
         self.keeps_duals = all(own.keeps_duals for own in opened)
         plans = [own.plan for own in opened if own.plan is not None]
         self.memory_plan = f"on {len(plans)} workers: {plans[0]}" if plans else None
-        self.sigma = max(1.0, math.sqrt(len(self.group)))
+        # Visits to all classes agree more than those on the support: each kind has its own.
+        first = max(1.0, math.sqrt(len(self.group)))
+        self.sigma = {"epoch": first, "polish": first}
         self._costs_there: Costs | None = None
 
     # --- visits ----------------------------------------------------------------------------------
@@ -175,7 +177,7 @@ class RemoteStorage(ExplicitWeights, NoSupportVisits):
         """
         self._send(costs)
         largest = int(np.diff(self.bounds).max())
-        n_rounds = rounds_of(largest, self.group.rows_per_round)
+        n_rounds = rounds_of(largest, len(self.group), self.group.rows_per_round)
         for number in range(n_rounds):
             if self.group.replaced:
                 self._mend(loss, state, costs)
@@ -209,7 +211,7 @@ class RemoteStorage(ExplicitWeights, NoSupportVisits):
 
     def _round(self, method: str, loss: Loss, state: State, *options: Any) -> float:
         """Let all visit some examples, and add up their changes of W; returns the gap they saw."""
-        weights, sigma = self.group.put(state.weights), self.sigma
+        weights, sigma = self.group.put(state.weights), self.sigma[method]
         visited, change = self.group.ask_sum(method, lambda _: (loss, weights, sigma, *options))
         state.weights = state.weights + change
         squares = sum(report.change for report in visited)
@@ -218,7 +220,7 @@ class RemoteStorage(ExplicitWeights, NoSupportVisits):
         state.rounding += sum(report.rounding for report in visited) + adding
         if squares > 0:
             needed = CAUTION * size / squares
-            self.sigma = float(np.clip(needed, 1.0, len(self.group)))
+            self.sigma[method] = float(np.clip(needed, 1.0, len(self.group)))
         return sum(report.gap for report in visited)
 
     def _mend(self, loss: Loss, state: State, costs: Costs) -> None:

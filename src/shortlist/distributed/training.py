@@ -71,8 +71,8 @@ def fit(
         takes whole fits where the memory of every machine has room for its share of them.
     rows_per_round : int or None
         Examples that a worker visits between two messages, each of the size of W. A slow network
-        asks for more; training then takes more epochs. None: 1024, or a sixteenth of the shard if
-        that is more.
+        asks for more; training then takes more epochs. None: 1024, or more where an epoch would
+        have more than four rounds for each worker.
     **fit_options
         What the estimator's ``fit`` takes besides: ``callback``, ``X_val``, ``y_val``.
     """
