@@ -1,6 +1,5 @@
 """``shortlist train --workers``: a Ray of its own, which leaves nothing behind."""
 
-import json
 import os
 import shutil
 import tempfile
@@ -13,7 +12,6 @@ from shortlist import TopKClassifier
 from shortlist.distributed import cluster
 from shortlist.distributed.cluster import LONGEST_FOLDER, Cluster, connected
 from tests.cli.conftest import Files, shell
-from tests.solvers.problems import make_data
 
 pytest.importorskip("ray")
 
@@ -47,29 +45,6 @@ def test_a_cluster_is_started_and_stopped(tmp_path, monkeypatch):
     alone = TopKClassifier(random_state=0).fit(files.X, files.y)
     assert model.result_.primal == pytest.approx(alone.result_.primal, rel=1e-3)
     np.testing.assert_allclose(model.coef_, alone.coef_, atol=0.1)
-
-
-def test_workers_read_the_files_of_a_folder(command, tmp_path, monkeypatch):
-    """This process reads none of them, and finds the accuracy of all."""
-    X, y = make_data(200)
-    shards = tmp_path / "shards"
-    shards.mkdir()
-    for number in range(2):
-        np.savez(shards / f"{number}.npz", X=X[number::2], y=y[number::2])
-    monkeypatch.setattr("shortlist.datasets.read_splits", None)
-    options = ("-k", 2, "--workers", 2, "--memory-limit", "4GB", "--json")
-    with connected(Cluster(2)):
-        ended = command("train", shards, "-o", tmp_path / "model", *options)
-    assert ended.code == 0, ended.err
-    assert "memory limit 4GB: on 2 workers: rows and duals in memory" in ended.err
-    told, model = json.loads(ended.out), shortlist.load(tmp_path / "model")
-    assert (told["n_samples"], told["n_features"], told["n_classes"]) == (200, 5, 4)
-    alone = TopKClassifier(k=2, random_state=0, tol=1e-6).fit(X, y)
-    assert model.result_.primal == pytest.approx(alone.result_.primal, rel=1e-3)
-    assert told["accuracy"]["training"]["top-2"] == pytest.approx(model.score(X, y))
-    monkeypatch.undo()
-    ended = command("evaluate", tmp_path / "model", shards, "--json")
-    assert json.loads(ended.out)["n_samples"] == 200
 
 
 @pytest.mark.parametrize("length", [LONGEST_FOLDER, LONGEST_FOLDER + 1])

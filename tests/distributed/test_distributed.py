@@ -1,5 +1,6 @@
 """Training on a local Ray: the optimum and certificate of one machine, whatever happens."""
 
+import json
 import os
 import signal
 import subprocess
@@ -13,12 +14,12 @@ from sklearn.exceptions import ConvergenceWarning
 
 ray = pytest.importorskip("ray")
 
-from shortlist import TopKClassifier, TopKClassifierCV, distributed  # noqa: E402
+from shortlist import TopKClassifier, TopKClassifierCV, distributed, load  # noqa: E402
 from shortlist.datasets import write_libsvm  # noqa: E402
 from shortlist.distributed.cluster import Cluster, connected  # noqa: E402
 from shortlist.distributed.group import Group  # noqa: E402
 from shortlist.distributed.shards import ArrayShard, shards_of_files  # noqa: E402
-from shortlist.distributed.storage import RemoteRows  # noqa: E402
+from shortlist.distributed.storage import RemoteRows, rounds_of  # noqa: E402
 from tests.solvers.problems import make_data  # noqa: E402
 
 X, Y = make_data(200)
@@ -379,3 +380,38 @@ def test_examples_with_several_labels(groups, monkeypatch, tmp_path):
     assert data.reading.classes == (1, 2, 3, 5)
     expected = [[1, 1, 0, 0], [0, 1, 0, 0], [0, 0, 1, 0], [0, 1, 0, 0], [0, 1, 0, 1]]
     np.testing.assert_array_equal(data.y.toarray(), expected)
+
+
+def test_workers_read_the_files_of_a_folder(command, tmp_path, monkeypatch):
+    """This process reads none of them, and finds the accuracy of all."""
+    shards = tmp_path / "shards"
+    shards.mkdir()
+    for number in range(2):
+        np.savez(shards / f"{number}.npz", X=X[number::2], y=Y[number::2])
+    monkeypatch.setattr("shortlist.datasets.read_splits", None)
+    options = ("-k", 2, "--workers", 2, "--memory-limit", "4GB", "--json")
+    ended = command("train", shards, "-o", tmp_path / "model", *options)
+    assert ended.code == 0, ended.err
+    assert "memory limit 4GB: on 2 workers: rows and duals in memory" in ended.err
+    told, model = json.loads(ended.out), load(tmp_path / "model")
+    assert (told["n_samples"], told["n_features"], told["n_classes"]) == (200, 5, 4)
+    alone = TopKClassifier(k=2, random_state=0, tol=1e-6).fit(X, Y)
+    assert model.result_.primal == pytest.approx(alone.result_.primal, rel=1e-3)
+    assert told["accuracy"]["training"]["top-2"] == pytest.approx(model.score(X, Y))
+    monkeypatch.undo()
+    ended = command("evaluate", tmp_path / "model", shards, "--json")
+    assert json.loads(ended.out)["n_samples"] == 200
+
+
+@pytest.mark.parametrize(
+    ("rows", "n_workers", "given", "expected"),
+    [
+        (500, 2, None, 1),
+        (5000, 8, None, 5),
+        (60_000, 2, None, 8),
+        (10**6, 64, None, 32),
+        (5000, 2, 500, 10),
+    ],
+)
+def test_rounds_of_an_epoch(rows, n_workers, given, expected):
+    assert rounds_of(rows, n_workers, given) == expected

@@ -21,9 +21,12 @@ Split = Literal["auto", "fits", "rows"]
 # training takes fewer epochs (softmax at C = 1, 4 workers: 28 with one round an epoch, 12 with 4, 7
 # with 16). More: the message, which costs as much as some hundred visits, weighs less.
 ROWS_PER_ROUND = 1024
-# Rounds in an epoch for each worker there is, however large the shards are: the more workers
-# change W at a time, the sooner they must know.
-MOST_ROUNDS_PER_WORKER = 4
+# Rounds in an epoch for each worker there is, and in all, however large the shards are: the more
+# workers change W at a time, the sooner they must know.
+MOST_ROUNDS_PER_WORKER, MOST_ROUNDS = 4, 32
+# Rounds of cheap visits on the support that may follow an epoch, for each of its own, and in all.
+# Two workers, smooth hinge at C = 10: 16 epochs with one for each, 10 with three.
+SUPPORT_ROUNDS, MOST_SUPPORT_ROUNDS = 3, 24
 # Characters in the name of the folder for temporary files. Ray keeps sockets below it, whose names
 # the system limits to 107 characters; Ray's part and ours take up to 88 of them.
 LONGEST_FOLDER = 18

@@ -12,7 +12,14 @@ from numpy.typing import NDArray
 
 from shortlist.datasets.containers import LabeledData
 from shortlist.datasets.shards import beside, classes_of
-from shortlist.distributed.cluster import MOST_ROUNDS_PER_WORKER, ROWS_PER_ROUND, Cluster
+from shortlist.distributed.cluster import (
+    MOST_ROUNDS,
+    MOST_ROUNDS_PER_WORKER,
+    MOST_SUPPORT_ROUNDS,
+    ROWS_PER_ROUND,
+    SUPPORT_ROUNDS,
+    Cluster,
+)
 from shortlist.distributed.duals import RemoteDuals, entries_of, joined
 from shortlist.distributed.group import Group, SumLostError
 from shortlist.distributed.shards import Shard
@@ -41,7 +48,8 @@ def rounds_of(rows: int, n_workers: int, rows_per_round: int | None) -> int:
     """The rounds of an epoch over shards of so many rows."""
     if rows_per_round is not None:
         return max(1, round(rows / rows_per_round))
-    return min(max(1, round(rows / ROWS_PER_ROUND)), MOST_ROUNDS_PER_WORKER * n_workers)
+    most = min(MOST_ROUNDS_PER_WORKER * n_workers, MOST_ROUNDS)
+    return min(max(1, round(rows / ROWS_PER_ROUND)), most)
 
 
 class RemoteRows:
@@ -192,12 +200,10 @@ class RemoteStorage(ExplicitWeights, NoSupportVisits):
     def _polished(
         self, loss: Loss, seed: int, n_rounds: int, state: State, costs: Costs
     ) -> Iterator[float]:
-        """Rounds of cheap visits on the support, at most as many as those before.
-
-        They add nothing to the estimate of the gap.
-        """
+        """Rounds of cheap visits on the support, which add nothing to the estimate of the gap."""
         gaps: list[float] = []
-        for number in range(max(n_rounds, SUPPORT_PASSES)):
+        most = max(min(SUPPORT_ROUNDS * n_rounds, MOST_SUPPORT_ROUNDS), SUPPORT_PASSES)
+        for number in range(most):
             if self.group.replaced:
                 self._mend(loss, state, costs)
             try:
