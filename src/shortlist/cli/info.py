@@ -5,6 +5,7 @@ from typing import Annotated, Any
 
 from typer import Argument
 
+from shortlist._text import counted
 from shortlist.cli.options import OutputOptions
 from shortlist.cli.output import number, print_json, print_line, size_of
 
@@ -122,7 +123,7 @@ def _chosen(meta: dict[str, Any]) -> dict[str, str]:
         )
         lines[f"top-{k}"] = (
             f"{params['loss']}, k={params['k']}, C={params['C']:.4g} ({result['status']} after "
-            f"{round(result['epochs'], 1):g} epochs{gap})"
+            f"{counted(round(result['epochs'], 1), 'epoch')}{gap})"
         )
     return lines
 

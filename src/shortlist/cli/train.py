@@ -5,9 +5,11 @@ from typing import Annotated, Any
 import typer
 from typer import Option
 
+from shortlist._text import counted
 from shortlist.cli.checkpoints import CheckpointOptions
 from shortlist.cli.cluster import accuracies, fit, training_data
 from shortlist.cli.data import how_read, labels_in
+from shortlist.cli.liblinear import weights_hint
 from shortlist.cli.models import (
     check_trainable,
     make_classifier,
@@ -177,7 +179,8 @@ def _fit(
     with training_data(name, reading, like, machine) as examples:
         if start is not None:
             start.check_labels(examples)
-        weights = class_weights(shape.class_weight, labels_in(examples))
+        labels = labels_in(examples)
+        weights = class_weights(shape.class_weight, labels)
         limit = machine.memory_limit
         parameters.update(C=cost, class_weight=weights, memory_limit=limit, **kept_in)
         model = make_classifier(kernel, **parameters) if start is None else start.model
@@ -186,7 +189,7 @@ def _fit(
         check_trainable(model, examples)
         like = like or how_read(examples)
         held_out = read_validation(like, validation, reading) if validation is not None else None
-        say_data(output, examples)
+        say_data(output, examples, weights_hint(loss.liblinear_type, weights, labels))
         if held_out is not None and not output.quiet:
             say_differences(held_out, like, labelled=True)
         with told_of_compilation(output) as compilation:
@@ -225,7 +228,7 @@ def _lines(summary: dict[str, Any]) -> list[str]:
     if summary["compile_seconds"] > 0.1:
         seconds += f" and {summary['compile_seconds']:.1f} s of compiling"
     status = {"max_epochs": "not converged"}.get(summary["status"], summary["status"])
-    epochs = f"{round(summary['epochs'], 1):g} epochs"
+    epochs = counted(round(summary["epochs"], 1), "epoch")
     lines = [
         f"{summary['loss']}, k={summary['k']}, C={summary['C']:g}: {status} after {epochs} "
         f"({seconds})",
