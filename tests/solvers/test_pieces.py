@@ -280,9 +280,10 @@ def test_passes_over_the_support_are_those_in_memory(lists):
 
 def test_hinges_in_pieces_take_hardly_more_epochs():
     """Many visits on the support of one piece alone took three times as many."""
-    from benchmarks.scale import clusters
-
-    X, y = clusters(1500, 120, 12)
+    random = np.random.default_rng(0)
+    y = random.integers(0, 12, 1500)
+    X = random.normal(size=(12, 120))[y] + 2 * random.normal(size=(1500, 120))
+    X /= np.linalg.norm(X, axis=1, keepdims=True)
     loss, costs = Instance("smooth_hinge", m=12, k=3, smoothing=1.0).loss(), Costs(y, np.ones(1500))
     here = train(Problem(DenseStorage(X, 1.0), costs, 12, loss), seed=0)
     pieces = PiecedStorage(rows_on_disk(X), 1.0, 150)
