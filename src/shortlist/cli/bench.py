@@ -6,15 +6,14 @@ import time
 import warnings
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
-from typing import Annotated, Any
-
-from typer import Argument, Option
+from typing import Any
 
 from shortlist.cli.contest import Search
 from shortlist.cli.data import describe_data, read_data
 from shortlist.cli.options import MODEL, CostOption, OutputOptions
 from shortlist.cli.output import number, print_json, print_table, say, told_of_compilation
 from shortlist.cli.reading import ReadingOptions
+from shortlist.cli.unfold import argument, option
 
 MEASUREMENT = "Measurement"
 
@@ -26,39 +25,24 @@ _MOST_EFFORT = 1 << 14
 
 def bench(
     *,
-    data: Annotated[
-        str, Argument(metavar="DATA", help="What to train on, as for shortlist train.")
-    ] = "letter",
+    data: str = argument("DATA", "What to train on, as for shortlist train.", "letter"),
     cost: CostOption = 1.0,
-    losses: Annotated[
-        str,
-        Option(
-            "--losses",
-            metavar="NAMES",
-            rich_help_panel=MODEL,
-            help="softmax (against LogisticRegression), hinge (against LinearSVC's "
-            "crammer_singer), or both.",
-        ),
-    ] = "softmax,hinge",
-    tol: Annotated[
-        float,
-        Option(
-            "-e",
-            "--tol",
-            metavar="NUMBER",
-            rich_help_panel=MEASUREMENT,
-            help="How close to the best possible objective to come, as a share of it.",
-        ),
-    ] = 1e-3,
-    repeat: Annotated[
-        int,
-        Option(
-            "--repeat",
-            metavar="N",
-            rich_help_panel=MEASUREMENT,
-            help="Time everything so often and take the fastest.",
-        ),
-    ] = 3,
+    losses: str = option(
+        "--losses NAMES",
+        "softmax (against LogisticRegression), hinge (against LinearSVC's crammer_singer), or "
+        "both.",
+        "softmax,hinge",
+        panel=MODEL,
+    ),
+    tol: float = option(
+        "-e --tol NUMBER",
+        "How close to the best possible objective to come, as a share of it.",
+        1e-3,
+        panel=MEASUREMENT,
+    ),
+    repeat: int = option(
+        "--repeat N", "Time everything so often and take the fastest.", 3, panel=MEASUREMENT
+    ),
     reading: ReadingOptions,
     output: OutputOptions,
 ) -> None:

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
-from typer import Option
 
 from shortlist.cli.checkpoints import CheckpointOptions
 from shortlist.cli.data import describe_data, how_read, labels_in, read_data
@@ -45,6 +44,7 @@ from shortlist.cli.reading import ReadingOptions
 from shortlist.cli.run import FAILED, INTERRUPTED
 from shortlist.cli.saving import save_somewhere
 from shortlist.cli.searching import SearchOptions
+from shortlist.cli.unfold import option
 
 if TYPE_CHECKING:
     from shortlist.datasets.containers import LabeledData
@@ -57,30 +57,18 @@ def cv(
     data: DataArgument,
     wanted: SearchOptions,
     loss: LossOptions,
-    also: Annotated[
-        list[str] | None,
-        Option(
-            "--also",
-            metavar="LOSS[:K]",
-            rich_help_panel=MODEL,
-            help="Another loss to compare with, such as smooth_hinge or smooth_hinge:5; may be "
-            "repeated.",
-        ),
-    ] = None,
+    also: list[str] | None = option(
+        "--also LOSS[:K]",
+        "Another loss to compare with, such as smooth_hinge or smooth_hinge:5; may be repeated.",
+        panel=MODEL,
+    ),
     shape: ShapeOptions,
     solver: SolverOptions,
     checkpoints: CheckpointOptions,
     reading: ReadingOptions,
-    model: Annotated[
-        str | None,
-        Option(
-            "-o",
-            "--output",
-            metavar="MODEL",
-            rich_help_panel=OUTPUT,
-            help="Save the chosen models, one for every k, in this file.",
-        ),
-    ] = None,
+    model: str | None = option(
+        "-o --output MODEL", "Save the chosen models, one for every k, in this file.", panel=OUTPUT
+    ),
     output: OutputOptions,
 ) -> None:
     """Measure top-k accuracy for a range of C, and choose the best C for every k.

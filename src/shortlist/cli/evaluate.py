@@ -1,9 +1,7 @@
 """``shortlist evaluate``: how often the shortlist holds the label."""
 
 from dataclasses import asdict
-from typing import Annotated, Any
-
-from typer import Option
+from typing import Any
 
 from shortlist.cli.classes import Classes
 from shortlist.cli.data import describe_data, read_data
@@ -17,6 +15,7 @@ from shortlist.cli.models import (
 from shortlist.cli.options import DataArgument, ModelArgument, OutputOptions, Ties, parse_numbers
 from shortlist.cli.output import percent, print_json, print_line, print_table
 from shortlist.cli.reading import ReadingOptions
+from shortlist.cli.unfold import option
 
 ACCURACY = "Accuracy"
 _NOTICEABLE = 0.01  # ties that decide more than this share of the examples are worth a warning
@@ -26,43 +25,27 @@ def evaluate(
     *,
     model: ModelArgument,
     data: DataArgument,
-    ks: Annotated[
-        str | None,
-        Option(
-            "--ks",
-            metavar="1,3,5",
-            rich_help_panel=ACCURACY,
-            help="The lengths of the shortlist to report. Without it: 1 to 10, and the model's k.",
-        ),
-    ] = None,
-    k: Annotated[
-        int | None,
-        Option(
-            "-k",
-            "--k",
-            metavar="K",
-            rich_help_panel=ACCURACY,
-            help="The length for the table of classes. Without it, the model's.",
-        ),
-    ] = None,
-    classes: Annotated[
-        int,
-        Option(
-            "--classes",
-            metavar="N",
-            rich_help_panel=ACCURACY,
-            help="Show the N classes with the lowest top-k accuracy; 0: none, -1: all.",
-        ),
-    ] = 10,
-    ties: Annotated[
-        Ties,
-        Option(
-            metavar="POLICY",
-            rich_help_panel=ACCURACY,
-            help="Labels with equal scores at the end of the shortlist count as right "
-            "(optimistic, as in the paper), wrong (pessimistic), or are drawn by lot (expected).",
-        ),
-    ] = Ties.optimistic,
+    ks: str | None = option(
+        "--ks 1,3,5",
+        "The lengths of the shortlist to report. Without it: 1 to 10, and the model's k.",
+        panel=ACCURACY,
+    ),
+    k: int | None = option(
+        "-k --k K", "The length for the table of classes. Without it, the model's.", panel=ACCURACY
+    ),
+    classes: int = option(
+        "--classes N",
+        "Show the N classes with the lowest top-k accuracy; 0: none, -1: all.",
+        10,
+        panel=ACCURACY,
+    ),
+    ties: Ties = option(
+        "--ties POLICY",
+        "Labels with equal scores at the end of the shortlist count as right (optimistic, as in "
+        "the paper), wrong (pessimistic), or are drawn by lot (expected).",
+        Ties.optimistic,
+        panel=ACCURACY,
+    ),
     reading: ReadingOptions,
     output: OutputOptions,
 ) -> None:

@@ -1,12 +1,11 @@
 """``shortlist info``: what a model file holds, or what this installation is."""
 
 import math
-from typing import Annotated, Any
-
-from typer import Argument
+from typing import Any
 
 from shortlist.cli.options import OutputOptions
 from shortlist.cli.output import number, print_json, print_line, size_of
+from shortlist.cli.unfold import argument
 
 # Parts of a description that have a section of their own, or say the same as another.
 _KNOWN = ("params", "result", "n_iter", "models", "ks", "chosen", "table")
@@ -14,13 +13,9 @@ _KNOWN = ("params", "result", "n_iter", "models", "ks", "chosen", "table")
 
 def info(
     *,
-    model: Annotated[
-        str | None,
-        Argument(
-            metavar="MODEL",
-            help="A model file. Without it: versions of Shortlist and of what it uses.",
-        ),
-    ] = None,
+    model: str | None = argument(
+        "MODEL", "A model file. Without it: versions of Shortlist and of what it uses."
+    ),
     output: OutputOptions,
 ) -> None:
     """Show what a model file holds: parameters, classes and the record of its training.

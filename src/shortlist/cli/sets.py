@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar
-
-from typer import Option
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from shortlist.cli.models import blocks_of_rows, ranked_columns, read_validation
 from shortlist.cli.reading import ReadingOptions
+from shortlist.cli.unfold import option
 
 if TYPE_CHECKING:
     from shortlist.conformal import ConformalShortlist
@@ -24,33 +23,20 @@ class SetOptions:
 
     panel: ClassVar[str] = SETS
 
-    coverage: Annotated[
-        float | None,
-        Option(
-            "--coverage",
-            metavar="SHARE",
-            help="Lists that hold the right label with this probability, such as 0.95. "
-            "Needs --calibrate.",
-        ),
-    ] = None
-    average_size: Annotated[
-        float | None,
-        Option(
-            "--average-size",
-            metavar="NUMBER",
-            help="Instead of --coverage: lists of this length on average, long where they need to "
-            "be. Needs --calibrate.",
-        ),
-    ] = None
-    calibrate: Annotated[
-        str | None,
-        Option(
-            "--calibrate",
-            metavar="FILE",
-            help="Examples with labels that the model was not trained on. Of data in several "
-            "parts, val. With --proba, probabilities are fitted to them (temperature scaling).",
-        ),
-    ] = None
+    coverage: float | None = option(
+        "--coverage SHARE",
+        "Lists that hold the right label with this probability, such as 0.95. Needs --calibrate.",
+    )
+    average_size: float | None = option(
+        "--average-size NUMBER",
+        "Instead of --coverage: lists of this length on average, long where they need to be. Needs "
+        "--calibrate.",
+    )
+    calibrate: str | None = option(
+        "--calibrate FILE",
+        "Examples with labels that the model was not trained on. Of data in several parts, val. "
+        "With --proba, probabilities are fitted to them (temperature scaling).",
+    )
 
     def wanted(self, probabilities: bool) -> bool:
         """Whether lists of different lengths are asked for; ValueError if only by halves."""
