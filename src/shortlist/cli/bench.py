@@ -53,7 +53,6 @@ def bench(
     certificate, is given the answer: the weakest stopping rule that reaches the goal is searched,
     and only that run is timed. Nobody fits an intercept, whose regularisation would differ.
     """
-
     wanted = losses.split(",")
     for name in wanted:
         if name not in _CONTESTS:
@@ -197,7 +196,6 @@ _CONTESTS: dict[str, Callable[[float], dict[str, Callable[[int], Any]]]] = {
 
 
 def _print_contest(title: str, entries: list[Entry]) -> None:
-
     rows = []
     for entry in entries:
         more = "" if entry.reached else "> "

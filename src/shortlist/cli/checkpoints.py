@@ -39,7 +39,6 @@ class CheckpointOptions:
         ``others`` are the files that the command reads or writes: a checkpoint is removed at the
         end, and must be none of them.
         """
-
         if self.checkpoint is None:
             if self.resume:
                 raise ValueError("--resume: say from where: --checkpoint PATH")

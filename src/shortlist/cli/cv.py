@@ -82,7 +82,6 @@ def cv(
       shortlist cv data.csv --loss smooth_hinge -k 5 --also entropy:5 -v 10 -o model
       shortlist cv embeddings.npz --Cs 1e-6:1e5:12 --refine 2 --patience 3 -o model
     """
-
     inputs = (data, wanted.validation, reading.labels, reading.names)
     if model is not None:
         check_output(model, inputs=inputs, stdout=False)
@@ -184,7 +183,6 @@ def _best_accuracy(search: Any, k: int) -> float:
 
 def _print_tables(search: Any) -> None:
     """One table for each loss, a row for each C, a column for each k."""
-
     table = search.cv_results_
     rows_of: dict[tuple[str, int], list[int]] = {}
     for row, family in enumerate(zip(table["loss"].tolist(), table["k"].tolist(), strict=True)):
@@ -211,7 +209,6 @@ def _print_tables(search: Any) -> None:
 
 
 def _print_choice(search: Any, several: bool) -> None:
-
     for k in search.ks_:
         family = f"{search.losses_[k]['loss']}, k={search.losses_[k]['k']}, " if several else ""
         share = percent(_best_accuracy(search, k))
@@ -230,7 +227,6 @@ def cross_validate_one(
     output: OutputOptions,
 ) -> None:
     """LIBLINEAR's ``-v``: print the accuracy that one C has on held-out folds."""
-
     parameters = estimator_parameters(loss, shape, solver, output)
     if folds < 2:
         raise ValueError(f"-v must be 2 or more folds; got {folds}")

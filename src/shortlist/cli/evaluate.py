@@ -130,7 +130,6 @@ def _warn(rankings: Any, lengths: list[int]) -> None:
 
 
 def _print_curve(rankings: Any, lengths: list[int], model: Any) -> None:
-
     of_several = hasattr(model, "estimators_")
     rows = []
     for k in lengths:
@@ -156,7 +155,6 @@ def _entry(report: Any, known: Any) -> dict[str, Any]:
 
 
 def _print_classes(title: str, reports: list[Any], k: int, known: Any) -> None:
-
     rows = []
     for report in reports:
         mistaken = "-"

@@ -60,7 +60,6 @@ def features(
       shortlist features torchvision:resnet50 photos/train -o train.npy
       shortlist train train.npy --labels train.labels.npy -o model -k 5
     """
-
     check_output(file, inputs=(network, source))
     if labels is not None:
         check_output(labels, "--labels", inputs=(network, source))

@@ -22,7 +22,6 @@ def info(
 
     Only the description is read, not the weights, so this is quick whatever the model's size.
     """
-
     facts = _installation() if model is None else _facts(model)
     if output.as_json:
         print_json("info", facts)
@@ -51,7 +50,6 @@ def _facts(path: str) -> dict[str, Any]:
 
 def _sections(facts: dict[str, Any]) -> dict[str, dict[str, Any]]:
     """The same for people: without what is only there to make the estimator again."""
-
     steps, told = _steps(facts)
     meta = {name: _brief(value) for name, value in told.items() if name not in _KNOWN}
     parameters = {name: _brief(value) for name, value in told.get("params", {}).items()}
@@ -135,7 +133,6 @@ def _brief(value: Any) -> Any:
 
 
 def _print_pairs(sections: dict[str, dict[str, Any]]) -> None:
-
     width = max(len(name) for pairs in sections.values() for name in pairs)
     for title, pairs in sections.items():
         if not pairs:

@@ -17,43 +17,22 @@ OUTPUT = "Output"
 LARGEST_SEED = 2**32 - 1
 
 
-class LossName(StrEnum):
-    """The names that ``shortlist.losses.get`` knows, which are not imported for ``--help``."""
-
-    entropy = "entropy"
-    softmax = "softmax"
-    smooth_hinge = "smooth_hinge"
-    hinge = "hinge"
-    truncated_entropy = "truncated_entropy"
-    ova_logistic = "ova_logistic"
-    ova_smooth_hinge = "ova_smooth_hinge"
-    ova_hinge = "ova_hinge"
-
-
-class Kernel(StrEnum):
-    """The kernels of ``KernelTopKClassifier``, functions apart."""
-
-    rbf = "rbf"
-    poly = "poly"
-    linear = "linear"
-    precomputed = "precomputed"
-
-
-class Variant(StrEnum):
-    alpha = "alpha"
-    beta = "beta"
-    printed = "printed"
+# What an option can be chosen from: the names that the library knows, which is not imported for
+# --help.
+LossName = StrEnum(
+    "LossName",
+    "entropy softmax smooth_hinge hinge truncated_entropy ova_logistic ova_smooth_hinge ova_hinge",
+)
+Kernel = StrEnum("Kernel", "rbf poly linear precomputed")
+Variant = StrEnum("Variant", "alpha beta printed")
+Ties = StrEnum("Ties", "optimistic pessimistic expected")
 
 
 class Precision(StrEnum):
+    """The precisions of features, and so of training."""
+
     float32 = "float32"
     float64 = "float64"
-
-
-class Ties(StrEnum):
-    optimistic = "optimistic"
-    pessimistic = "pessimistic"
-    expected = "expected"
 
 
 DataArgument = Annotated[

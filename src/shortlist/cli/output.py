@@ -206,9 +206,6 @@ def size_of(path: str) -> str:
 
 
 def readable_size(n_bytes: int) -> str:
-    size = float(n_bytes)
-    for unit in ("bytes", "kB", "MB"):
-        if size < 1000:
-            return f"{size:.0f} {unit}" if unit == "bytes" else f"{size:.1f} {unit}"
-        size /= 1000
-    return f"{size:.1f} GB"
+    from rich.filesize import decimal
+
+    return decimal(n_bytes)

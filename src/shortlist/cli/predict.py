@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, Any
 
 from shortlist.cli.classes import Classes
 from shortlist.cli.data import read_data
@@ -26,9 +26,6 @@ from shortlist.cli.output import check_output, is_device, is_standard_output, st
 from shortlist.cli.reading import ReadingOptions
 from shortlist.cli.sets import SetOptions, set_blocks
 from shortlist.cli.unfold import option
-
-if TYPE_CHECKING:
-    from shortlist.cli.classes import Classes
 
 PREDICTION = "Predictions"
 
@@ -97,7 +94,6 @@ def predict(
       shortlist predict model new.csv --proba -o shortlists.csv
       shortlist predict letter.model letter --coverage 0.95 --calibrate letter
     """
-
     check_output(output, inputs=(model, data, sets.calibrate, reading.labels, reading.names))
     adaptive = sets.wanted(probabilities)
     if adaptive and k is not None:
@@ -130,7 +126,6 @@ def predict(
 
 
 def _shortlists(model: Any, X: Any, k: int, probable: Any) -> Iterator[Block]:
-
     for rows in blocks_of_rows(model, X):
         columns, values = ranked_columns(model, X[rows], k, probable)
         yield columns.tolist(), values.tolist()
@@ -197,7 +192,6 @@ def _rows(blocks: Iterator[Block]) -> Iterator[tuple[list[int], list[float]]]:
 
 @contextmanager
 def _opened(path: str) -> Iterator[IO[str]]:
-
     if is_standard_output(path):
         yield standard_output()
     elif is_device(Path(path)):

@@ -11,46 +11,13 @@ READING = "Reading DATA"
 TABLES = "Columns of DATA"
 
 
-class Format(StrEnum):
-    """The formats of ``shortlist.datasets.read_dataset``."""
-
-    libsvm = "libsvm"
-    csv = "csv"
-    parquet = "parquet"
-    arrow = "arrow"
-    npy = "npy"
-    npz = "npz"
-    mat = "mat"
-
-
-class Split(StrEnum):
-    train = "train"
-    val = "val"
-    test = "test"
-
-
-class LabelType(StrEnum):
-    auto = "auto"
-    int = "int"
-    str = "str"
-
-
-class IndexBase(StrEnum):
-    auto = "auto"
-    zero = "0"
-    one = "1"
-
-
-class Missing(StrEnum):
-    error = "error"
-    mean = "mean"
-    drop = "drop"
-
-
-class Scale(StrEnum):
-    standard = "standard"
-    minmax = "minmax"
-    l2 = "l2"
+# What an option can be chosen from.
+Format = StrEnum("Format", "libsvm csv parquet arrow npy npz mat")
+Split = StrEnum("Split", "train val test")
+LabelType = StrEnum("LabelType", "auto int str")
+IndexBase = StrEnum("IndexBase", {"auto": "auto", "zero": "0", "one": "1"})
+Missing = StrEnum("Missing", "error mean drop")
+Scale = StrEnum("Scale", "standard minmax l2")
 
 
 @dataclass(frozen=True)

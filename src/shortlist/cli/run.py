@@ -82,9 +82,7 @@ def _call(args: Sequence[str] | None) -> int:
         context = getattr(error, "ctx", None)
         named = f"shortlist {given[0]}" if given and not given[0].startswith("-") else "shortlist"
         command = context.command_path if context else named
-        message = error.format_message().replace("Value error, ", "").strip()
-        message = message.replace("Input should be", "it must be")
-        message = message.rstrip(".")
+        message = error.format_message().rstrip(".")
         return _fail(f"{message}{usage_hint(message)} (see {command} --help)", REFUSED)
 
 

@@ -96,7 +96,6 @@ class SetOptions:
 
 def set_blocks(sets: ConformalShortlist, X: Any, probable: Any) -> Iterator[tuple[list, list]]:
     """Yield columns of labels, best first, and scores of the sets, a block of rows at a time."""
-
     for rows in blocks_of_rows(sets.model, X):
         inside = sets.predict_set(X[rows]).toarray()
         order, values = ranked_columns(sets.model, X[rows], inside.shape[1], probable)

@@ -145,7 +145,6 @@ def _fit(
     kept_in: dict[str, Any],
 ) -> tuple[Any, dict[str, Any], dict[str, Any]]:
     """The fitted classifier, what there is to tell of it, and how its data was read."""
-
     parameters = estimator_parameters(loss, shape, solver, output)
     machine.check()
     start = None

@@ -245,8 +245,8 @@ class KernelTopKClassifier(PathMixin, CallbackSupportMixin, ShortlistClassifier)
         loss = loss_of(self, several)
         if not loss.convex:
             raise ValueError(
-                f"loss={self.loss!r} with k={self.k} is not convex and has no kernel version; "
-                "use loss='entropy', or TopKClassifier"
+                f"loss={self.loss!r} with k={self.k} is not convex and has no kernel version: "
+                "use a convex loss, or TopKClassifier"
             )
         classes, codes, weights = encode_targets(X, y, loss, sample_weight, self.class_weight)
         loss = with_counted_margins(self, loss, codes, len(classes), sample_weight)

@@ -20,6 +20,7 @@ from shortlist.estimators.elsewhere import check_memory_limit
 from shortlist.estimators.inputs import as_matrix
 from shortlist.estimators.multilabel import encode_indicator
 from shortlist.estimators.normalization import check_normalize
+from shortlist.losses.registry import taking
 from shortlist.metrics._inputs import is_missing
 from shortlist.solvers.storage import Costs, Storage
 
@@ -127,8 +128,9 @@ def loss_of(estimator: Any, multilabel: bool = False) -> losses.Loss:
     if counted and estimator.margins != "ldam":
         raise ValueError(f"margins must be 'ldam', numbers or None; got {estimator.margins!r}")
     if counted and loss.with_margins is None:
+        able = " and ".join(taking("margins"))
         raise ValueError(
-            f"margins='ldam' is for hinge and smooth_hinge with one right label per example; got "
+            f"margins='ldam' is for {able} with one right label per example; got "
             f"loss={estimator.loss!r}"
         )
     return loss
