@@ -49,7 +49,7 @@ def typed(kind: Any, data: Any) -> Any:
             arguments = (arguments[0],) * len(data)
         return tuple(typed(each, entry) for each, entry in zip(arguments, data, strict=True))
     if kind in (int, float):
-        return kind(data)  # keys are text in JSON, and whole numbers have no type of their own
+        return kind(data)  # in JSON keys are text, and 1.0 may be written as 1
     if not isinstance(data, kind):
         raise TypeError(f"expected {kind.__name__}, got {data!r}")
     return data

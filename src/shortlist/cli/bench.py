@@ -17,10 +17,10 @@ from shortlist.cli.unfold import argument, option
 
 MEASUREMENT = "Measurement"
 
-# A rival that misses the goal in a run of so many seconds, and so many times Shortlist's, is
-# given up.
-_PATIENCE, _FACTOR = 10.0, 10.0
-_MOST_EFFORT = 1 << 14
+# A rival is given up when a run misses the goal after so many seconds and this many times the
+# seconds of Shortlist.
+_SECONDS_ALLOWED, _TIMES_OWN_SECONDS_ALLOWED = 10.0, 10.0
+_MAX_EFFORT = 1 << 14
 
 
 def bench(
@@ -51,7 +51,7 @@ def bench(
     The goal is an objective at most TOL above the best, which a longer run finds first. Shortlist
     is timed until its own certificate says so, compilation apart. scikit-learn, which has no such
     certificate, is given the answer: the weakest stopping rule that reaches the goal is searched,
-    and only that run is timed. Nobody fits an intercept, whose regularisation would differ.
+    and only that run is timed. No solver fits an intercept, whose regularisation would differ.
     """
     wanted = losses.split(",")
     for name in wanted:
@@ -121,7 +121,9 @@ def _rival(
             seconds = _fastest(lambda: model.fit(X, y), 1)
         return objective(model), seconds
 
-    search = Search(run, _MOST_EFFORT, max(_PATIENCE, _FACTOR * own_seconds))
+    search = Search(
+        run, _MAX_EFFORT, max(_SECONDS_ALLOWED, _TIMES_OWN_SECONDS_ALLOWED * own_seconds)
+    )
     place = search.weakest(goal)
     if place is None:
         value, seconds = search.best_effort()

@@ -34,7 +34,7 @@ class CheckpointOptions:
     )
 
     def parameters(self, output: OutputOptions, others: Iterable[str | None]) -> dict[str, Any]:
-        """What an estimator takes; an error if a checkpoint would be lost.
+        """The estimator's parameters for checkpoints; an error if a checkpoint would be lost.
 
         ``others`` are the files that the command reads or writes: a checkpoint is removed at the
         end, and must be none of them.

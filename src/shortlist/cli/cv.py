@@ -153,7 +153,7 @@ def _check_folds(folds: int, examples: LabeledData) -> None:
 
 
 def _families(loss: LossOptions, also: list[str] | None) -> list[dict[str, Any]] | None:
-    """What TopKClassifierCV takes for ``losses``; None where there is nothing to compare with."""
+    """The ``losses`` of TopKClassifierCV; None without ``--also``."""
     if not also:
         return None
     families: list[dict[str, Any]] = [{"loss": loss.name, "k": loss.k}]

@@ -18,7 +18,7 @@ from shortlist.cli.reading import ReadingOptions
 from shortlist.cli.unfold import option
 
 ACCURACY = "Accuracy"
-_NOTICEABLE = 0.01  # ties that decide more than this share of the examples are worth a warning
+_MAX_TIED_SHARE = 0.01  # ties that decide more than this share of the examples are worth a warning
 
 
 def evaluate(
@@ -121,7 +121,7 @@ def _warn(rankings: Any, lengths: list[int]) -> None:
         )
     decided = {k: rankings.at(k).decided_by_ties(k) for k in lengths}
     k = max(decided, key=lambda length: decided[length])
-    if first.ties == "optimistic" and decided[k] > _NOTICEABLE:
+    if first.ties == "optimistic" and decided[k] > _MAX_TIED_SHARE:
         warnings.warn(
             f"ties decide {decided[k]:.1%} of the examples at k={k}, all in favour; "
             "--ties expected gives a figure that ties cannot inflate",

@@ -49,7 +49,7 @@ def _facts(path: str) -> dict[str, Any]:
 
 
 def _sections(facts: dict[str, Any]) -> dict[str, dict[str, Any]]:
-    """The same for people: without what is only there to make the estimator again."""
+    """The facts in sections for people, without those that only rebuild the estimator."""
     steps, told = _steps(facts)
     meta = {name: _brief(value) for name, value in told.items() if name not in _KNOWN}
     parameters = {name: _brief(value) for name, value in told.get("params", {}).items()}
@@ -103,7 +103,7 @@ def _data(kept: dict[str, Any] | None) -> dict[str, Any]:
 
 
 def _chosen(meta: dict[str, Any]) -> dict[str, str]:
-    """What a search chose for each k, in a line."""
+    """A line for each k with the model that a search chose for it."""
     lines = {}
     for k, place in zip(meta.get("ks", ()), meta.get("chosen", ()), strict=True):
         own = meta["models"][place]["state"]["meta"]

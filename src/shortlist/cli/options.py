@@ -140,7 +140,7 @@ class MachineOptions:
 
 @dataclass(frozen=True)
 class ShapeOptions:
-    """What else makes the objective."""
+    """The rest of the objective: variants, margins, intercept, class weights."""
 
     panel: ClassVar[str] = MODEL
 
@@ -254,7 +254,7 @@ QuietOption = Annotated[
 
 @dataclass(frozen=True)
 class OutputOptions:
-    """What is told, and how."""
+    """The form and amount of the output."""
 
     panel: ClassVar[str] = OUTPUT
 
@@ -291,7 +291,7 @@ def _numbers_unless(text: str | None, name: str | None, option: str) -> Any:
 
 
 def class_weights(given: list[str] | None, classes: Any) -> Any:
-    """What TopKClassifier takes for ``--class-weight``: None, "balanced" or a dictionary.
+    """The ``class_weight`` of TopKClassifier: None, "balanced" or a dictionary.
 
     ``classes`` are the labels of the training data, so that a misspelt label is an error.
     """

@@ -29,7 +29,7 @@ from shortlist.cli.unfold import option
 
 PREDICTION = "Predictions"
 
-# What spreadsheets take for the beginning of a formula; a tab or return before it is passed over.
+# Beginnings of a formula in spreadsheets, which also skip a tab or return before it.
 _FORMULAS = ("=", "+", "-", "@", "\t", "\r")
 
 # For a block of rows: the numbers of each row's classes, best first, and their scores.

@@ -141,7 +141,7 @@ def _list_experiments(output: OutputOptions) -> None:
 
 
 def _data_files(given: list[str], name: str) -> Any:
-    """What run() takes: a file, or with "all" a file for each experiment."""
+    """The ``data`` of run(): a file, or with "all" a file for each experiment."""
     if not given:
         return None
     if name == "all":

@@ -22,8 +22,8 @@ DONE, FAILED, REFUSED, INTERRUPTED, UNREAD = 0, 1, 2, 130, 141
 
 # Set it to see where an error comes from.
 DEBUG = "SHORTLIST_DEBUG"
-_NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
-_NOT_THE_USERS_FAULT = (*_NO_ROOM, errno.EIO, errno.EMFILE)
+_DISK_FULL_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+_MACHINE_ERRORS = (*_DISK_FULL_ERRORS, errno.EIO, errno.EMFILE)
 
 
 def run(args: Sequence[str] | None = None) -> int:
@@ -71,7 +71,7 @@ def _call(args: Sequence[str] | None) -> int:
     except typer.Abort:
         raise KeyboardInterrupt from None
     except SystemExit as stop:
-        # How typer ends when it cannot write the help text.
+        # typer exits this way when it cannot write the help text.
         if isinstance(stop.__context__, OSError) and stop.__context__.errno == errno.EPIPE:
             return UNREAD
         raise
@@ -101,21 +101,21 @@ def _fail(message: str, code: int) -> int:
 
 
 def _code_of(error: OSError) -> int:
-    return FAILED if error.errno in _NOT_THE_USERS_FAULT else REFUSED
+    return FAILED if error.errno in _MACHINE_ERRORS else REFUSED
 
 
 def _of_system(error: OSError) -> str:
     """The system's message with the file first, as in all other messages."""
     if error.strerror is None:
         return str(error)
-    if error.filename is None and error.errno in _NO_ROOM:
-        # Files are named where they are written: this is what has no name.
+    if error.filename is None and error.errno in _DISK_FULL_ERRORS:
+        # Errors of files carry the file's name. Without a name it is standard output.
         return f"standard output: {error.strerror}"
     return f"{error.filename}: {error.strerror}" if error.filename else error.strerror
 
 
 def _abandon(stream: TextIO) -> None:
-    """Point a stream that nobody reads to nowhere: the interpreter flushes it when it exits."""
+    """Redirect a stream that has lost its reader to the null device: Python flushes it at exit."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, stream.fileno())
     os.close(nowhere)

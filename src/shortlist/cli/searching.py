@@ -65,7 +65,7 @@ class SearchOptions:
         return _USUAL_FOLDS if self.folds is None else self.folds
 
     def parameters(self) -> dict[str, Any]:
-        """What TopKClassifierCV takes, ``ks`` apart; ValueError for what does not go together."""
+        """Parameters of TopKClassifierCV without ``ks``; ValueError for options in conflict."""
         if self.folds is not None and self.folds < 2:
             raise ValueError(f"-v must be 2 or more folds; got {self.folds}")
         if self.folds is not None and self.shots is not None:

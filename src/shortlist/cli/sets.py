@@ -19,7 +19,7 @@ SETS = "Lists as long as needed"
 
 @dataclass(frozen=True)
 class SetOptions:
-    """What the lists are to hold, and the examples that tell how long they must be."""
+    """The coverage or mean length of the lists, and the examples that calibrate them."""
 
     panel: ClassVar[str] = SETS
 
@@ -39,7 +39,7 @@ class SetOptions:
     )
 
     def wanted(self, probabilities: bool) -> bool:
-        """Whether lists of different lengths are asked for; ValueError if only by halves."""
+        """Whether lists of different lengths are asked for; ValueError if an option is missing."""
         asked = [self.coverage is not None, self.average_size is not None]
         if all(asked):
             raise ValueError("--coverage and --average-size exclude each other")
@@ -55,7 +55,7 @@ class SetOptions:
         return any(asked)
 
     def probable(self, model: Any, like: Reading, reading: ReadingOptions, path: str) -> Any:
-        """What gives a model's probabilities: itself, or temperature scaling if calibrated."""
+        """The model itself if it has probabilities, or its temperature scaling if calibrated."""
         from shortlist.datasets import DataError
 
         if self.calibrate is None:

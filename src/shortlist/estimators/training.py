@@ -222,7 +222,7 @@ def class_factors(
 
 def _check_class_weights(class_weight: Mapping[Any, Any], classes: NDArray) -> None:
     known = set(classes.tolist())
-    all_named = known <= set(class_weight)  # then more names are of classes that are absent here
+    all_named = known <= set(class_weight)  # other names are then of absent classes
     for name, weight in class_weight.items():
         if not isinstance(weight, Real) or not 0 <= float(weight) < math.inf:
             raise ValueError(

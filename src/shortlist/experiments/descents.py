@@ -61,7 +61,7 @@ class Primal:
 
 @dataclass(frozen=True)
 class Point:
-    """What was reached after so many seconds; a method without a dual has no gap."""
+    """The objective and accuracy after some seconds of training; the gap, where there is a dual."""
 
     seconds: float
     primal: float
@@ -71,7 +71,7 @@ class Point:
 
 @dataclass
 class Trace:
-    """What was reached when. Looking at accuracy stops the clock."""
+    """The course of a training run. The clock stops while accuracy is measured."""
 
     accuracy: Callable[[NDArray], float]
     limit: float

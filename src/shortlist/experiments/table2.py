@@ -29,7 +29,7 @@ SEVERAL = "several"
 #: The models of the paper's Figure 3, each chosen for this k.
 _FIGURE_3 = {"smooth-topk-svm:1": 1, TRUNCATED: 2}
 #: The relative gap at which a model's weights count as the optimum's own.
-_EXACT = 1e-7
+_OPTIMUM_GAP = 1e-7
 
 
 @dataclass(frozen=True)
@@ -106,7 +106,7 @@ class DrawTask(Task):
         seconds = time.perf_counter() - clock
         nearest = None
         if self.exact_C is not None:
-            exact = model.set_params(C=self.exact_C, tol=_EXACT, max_epochs=20_000).fit(X, y)
+            exact = model.set_params(C=self.exact_C, tol=_OPTIMUM_GAP, max_epochs=20_000).fit(X, y)
             nearest = _nearest_classes(_weights(exact))
         return DrawResult(chosen, seconds, nearest)
 

@@ -151,7 +151,7 @@ def _work(unit: Unit, store: UnitStore) -> Any:
 
 @cache
 def _end_with(parent: int) -> None:
-    """End this process when its parent has ended: nobody waits for its work any more.
+    """End this process when its parent has ended, since its result is not wanted any more.
 
     A parent that is killed cannot tell its children. On Windows they finish their unit first.
     """
