@@ -1,7 +1,19 @@
 """Settings all tests share."""
 
+import os
+
 import pytest
 from hypothesis import settings
+from threadpoolctl import threadpool_limits
+
+# Test processes share the cores. Were each to use them all, its threads would wait for the others'
+# most of the time, and the suite would take twice as long. Libraries that are loaded later, and
+# processes that tests start, read the environment.
+if workers := os.environ.get("PYTEST_XDIST_WORKER_COUNT"):
+    share = max(1, (os.cpu_count() or 1) // int(workers))
+    threadpool_limits(share)
+    for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
+        os.environ.setdefault(variable, str(share))
 
 # No deadline: the first example compiles kernels. Derandomised: a failure here is a failure
 # everywhere, and the seeds that searched further are in the batteries themselves.

@@ -30,9 +30,9 @@ def start(code: str, *, site: Any = None, **environment: Any) -> subprocess.Pope
     )
 
 
-def answer(process: subprocess.Popen) -> Any:
-    """What a process prints as JSON; it must end well."""
-    output, errors = process.communicate(timeout=300)
+def answer(process: subprocess.Popen, seconds: float = 300.0) -> Any:
+    """What a process prints as JSON; it must end well, and in time."""
+    output, errors = process.communicate(timeout=seconds)
     assert process.returncode == 0, errors
     return json.loads(output)
 

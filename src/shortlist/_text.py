@@ -90,6 +90,17 @@ def worded(words: Words, name: Callable[[Setting], str] = str) -> str:
     return "".join(part if isinstance(part, str) else name(part) for part in parts)
 
 
+def counted(count: float, noun: str) -> str:
+    """Return a number with its noun: one of them, or several.
+
+    >>> counted(1, "class"), counted(2, "class"), counted(0, "feature")
+    ('1 class', '2 classes', '0 features')
+    """
+    plural = f"{noun}es" if noun.endswith("s") else f"{noun}s"
+    number = f"{count:g}" if isinstance(count, float) else str(count)
+    return f"{number} {noun if count == 1 else plural}"
+
+
 def few(items: Sequence[Any], most: int, show: Callable[[Any], str] = repr) -> str:
     """Return the first items of a list, with an ellipsis if there are more.
 

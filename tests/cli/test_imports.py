@@ -16,6 +16,7 @@ HEAVY = {
     "sklearn": "sklearn",
     "sklearn.model_selection": "sklearn.model_selection",
     "numba": "numba",
+    "cffi": "cffi.api",
     "torch": "torch",
     "matplotlib": "matplotlib",
     "onnx": "onnx",

@@ -1,6 +1,7 @@
 """Training: the model is the library's own, whatever the format, and LIBLINEAR's options."""
 
 import json
+import os
 import signal
 from pathlib import Path
 
@@ -190,3 +191,15 @@ def test_options_of_kernels(command, files, options, message):
     ended = command("train", files / "data.csv", "-o", "m", *options)
     assert ended.code == 2
     assert message in ended.err
+
+
+def test_a_reader_of_progress_that_leaves_does_not_end_training(files, tmp_path):
+    reading, writing = os.pipe()
+    os.close(reading)
+    try:
+        ended = shell("train", files / "data.csv", "-o", tmp_path / "m", stderr=writing)
+    finally:
+        os.close(writing)
+    assert ended.code == 0
+    assert "saved in" in ended.out
+    assert shortlist.load(tmp_path / "m").result_.status == "converged"

@@ -9,6 +9,7 @@ import typer
 
 from shortlist.cli.checkpoints import CheckpointOptions
 from shortlist.cli.data import describe_data, how_read, labels_in, read_data
+from shortlist.cli.liblinear import weights_hint
 from shortlist.cli.models import (
     check_trainable,
     chosen_for,
@@ -232,11 +233,12 @@ def cross_validate_one(
         raise ValueError(f"-v must be 2 or more folds; got {folds}")
     examples = read_data(name, reading, "train")
     _check_folds(folds, examples)
-    weights = class_weights(shape.class_weight, labels_in(examples))
+    labels = labels_in(examples)
+    weights = class_weights(shape.class_weight, labels)
 
     model = make_classifier(kernel, C=cost, class_weight=weights, **parameters)
     check_trainable(model, examples)
-    say_data(output, examples)
+    say_data(output, examples, weights_hint(loss.liblinear_type, weights, labels))
     with told_of_compilation(output):
         shares = _fold_accuracies(model, examples, folds)
     means = {k: sum(of_folds) / folds for k, of_folds in shares.items()}

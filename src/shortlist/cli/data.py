@@ -6,6 +6,7 @@ import os
 from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Any
 
+from shortlist._text import counted
 from shortlist.cli.reading import IndexBase, LabelType, ReadingOptions
 from shortlist.errors import DataError
 
@@ -71,12 +72,12 @@ def describe_data(data: LabeledData) -> str:
     from scipy import sparse
 
     source = "standard input" if data.source == "-" else data.source
-    parts = [f"{data.n_samples} examples", f"{data.n_features} features"]
+    parts = [counted(data.n_samples, "example"), counted(data.n_features, "feature")]
     if sparse.issparse(data.X):
         share = data.X.nnz / max(data.n_samples * data.n_features, 1)
         parts[-1] += f" ({share:.2%} nonzero)"
     if data.y is not None:
-        parts.append(f"{data.n_classes} classes")
+        parts.append(counted(data.n_classes, "class"))
     if data.left_out:
         parts.append(f"{data.left_out} more left out for missing values")
     return f"{source}: {', '.join(parts)}"

@@ -1,7 +1,8 @@
 """Imports that take long and are not needed: a command is to start at once.
 
-scikit-learn imports pandas and scipy.stats for tables and tests that no command uses, and SciPy
-imports parts of NumPy for writing extensions. Together they take longer than all the rest.
+scikit-learn imports pandas and scipy.stats for tables and tests that no command uses, numba a
+parser of C, and SciPy parts of NumPy for writing extensions. Together they take longer than all
+the rest.
 """
 
 import sys
@@ -13,8 +14,8 @@ from types import ModuleType
 
 #: Modules that others import and hardly ever use. They load at their first use.
 LAZY = frozenset(["asyncio", "numpy.f2py", "numpy.testing", "scipy.stats"])
-#: The module of scikit-learn that imports pandas if it can. It goes on if it cannot.
-_ASKS_FOR_PANDAS = "sklearn.utils.fixes"
+#: Modules that import a package if they can, and go on if they cannot.
+_CAN_DO_WITHOUT = {"sklearn.utils.fixes": "pandas", "numba.core.typing.cffi_utils": "cffi"}
 
 
 class _QuickFinder(MetaPathFinder):
@@ -23,32 +24,36 @@ class _QuickFinder(MetaPathFinder):
     def find_spec(
         self, name: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        if name not in LAZY and name != _ASKS_FOR_PANDAS:
+        if name not in LAZY and name not in _CAN_DO_WITHOUT:
             return None
         spec = PathFinder.find_spec(name, path, target)
         if spec is not None and spec.loader is not None:
-            spec.loader = (LazyLoader if name in LAZY else _WithoutPandas)(spec.loader)
+            if name in LAZY:
+                spec.loader = LazyLoader(spec.loader)
+            else:
+                spec.loader = _Without(_CAN_DO_WITHOUT[name], spec.loader)
         return spec
 
 
-class _WithoutPandas(Loader):
-    """Loads a module to which pandas looks as if it were not installed."""
+class _Without(Loader):
+    """Loads a module to which a package looks as if it were not installed."""
 
-    def __init__(self, loader: Loader) -> None:
+    def __init__(self, package: str, loader: Loader) -> None:
+        self.package = package
         self.loader = loader
 
     def create_module(self, spec: ModuleSpec) -> ModuleType | None:
         return self.loader.create_module(spec)
 
     def exec_module(self, module: ModuleType) -> None:
-        if "pandas" in sys.modules:
+        if self.package in sys.modules:
             self.loader.exec_module(module)
             return
-        sys.modules["pandas"] = None  # type: ignore[assignment]
+        sys.modules[self.package] = None  # type: ignore[assignment]
         try:
             self.loader.exec_module(module)
         finally:
-            del sys.modules["pandas"]
+            del sys.modules[self.package]
 
 
 def import_quickly() -> None:

@@ -3,6 +3,7 @@
 import math
 from typing import Any
 
+from shortlist._text import counted
 from shortlist.cli.options import OutputOptions
 from shortlist.cli.output import number, print_json, print_line, size_of
 from shortlist.cli.unfold import argument
@@ -115,7 +116,7 @@ def _chosen(meta: dict[str, Any]) -> dict[str, str]:
         )
         lines[f"top-{k}"] = (
             f"{params['loss']}, k={params['k']}, C={params['C']:.4g} ({result['status']} after "
-            f"{round(result['epochs'], 1):g} epochs{gap})"
+            f"{counted(round(result['epochs'], 1), 'epoch')}{gap})"
         )
     return lines
 

@@ -1,6 +1,7 @@
 """LIBLINEAR's way of writing options: types of solvers, and weights of classes."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from typing import Any
 
 #: LIBLINEAR's -s, where the objective is one of Shortlist's.
 LOSS_OF_TYPE = {0: "ova_logistic", 3: "ova_hinge", 4: "hinge", 7: "ova_logistic"}
@@ -25,6 +26,21 @@ def loss_of_type(number: int) -> str:
     reason = _NO_SUCH_OBJECTIVE.get(number)
     what = f"{reason} is not offered here" if reason else "LIBLINEAR has no such type"
     raise ValueError(f"-s {number}: {what}; choose one of {known}, or a --loss")
+
+
+def weights_hint(number: int | None, weights: Any, classes: Collection[Any]) -> str | None:
+    """What to say where ``-w`` does not mean what it does for LIBLINEAR's ``-s``.
+
+    LIBLINEAR trains a classifier for each class, and weighs a class in its own classifier only.
+    Here its examples have the weight in all of them, as in scikit-learn.
+    """
+    separate = number is not None and LOSS_OF_TYPE[number].startswith("ova_")
+    if not separate or not weights or len(classes) < 3:
+        return None
+    return (
+        f"note: -w weighs a class's examples against all other classes; LIBLINEAR's -s {number} "
+        f"does so only where the class is told from the rest"
+    )
 
 
 def usage_hint(message: str) -> str:

@@ -29,7 +29,7 @@ def say(output: OutputOptions, message: str) -> None:
         sys.stderr.flush()
 
 
-def say_data(output: OutputOptions, data: LabeledData) -> None:
+def say_data(output: OutputOptions, data: LabeledData, *more: str | None) -> None:
     """Tell how DATA was read, with what was guessed, how much there is, and what may help."""
     if output.quiet:
         return
@@ -37,7 +37,7 @@ def say_data(output: OutputOptions, data: LabeledData) -> None:
     from shortlist.cli.hints import row_number_hint, scale_hint
 
     hints = [row_number_hint(data), scale_hint(data)]
-    lines = [how_read(data).describe(), describe_data(data), *hints]
+    lines = [how_read(data).describe(), describe_data(data), *hints, *more]
     say(output, "\n".join(escape_controls(line) for line in lines if line is not None))
 
 

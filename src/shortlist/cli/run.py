@@ -7,15 +7,17 @@
 141   the reader of the output has gone (as in ``shortlist predict ... | head``)
 """
 
+import contextlib
 import errno
 import os
 import sys
 import warnings
 from collections.abc import Sequence
-from typing import Any, TextIO
+from typing import Any, TextIO, cast
 
 from shortlist._text import escape_controls
 from shortlist.cli.signals import Received, ended_like_ctrl_c
+from shortlist.cli.streams import Unread, abandon
 from shortlist.cli.words import message_of
 
 DONE, FAILED, REFUSED, INTERRUPTED, UNREAD = 0, 1, 2, 130, 141
@@ -31,7 +33,8 @@ def run(args: Sequence[str] | None = None) -> int:
     warnings.showwarning = _show_warning
     # Files are read into arrays; their columns' names are compared with the model's on reading.
     warnings.filterwarnings("ignore", message="X does not have valid feature names")
-    with ended_like_ctrl_c() as received:
+    heard = contextlib.redirect_stderr(cast(TextIO, Unread(sys.stderr)))
+    with heard, ended_like_ctrl_c() as received:
         return _run(args, received)
 
 
@@ -44,7 +47,7 @@ def _run(args: Sequence[str] | None, received: Received) -> int:
     except KeyboardInterrupt:
         return _fail(received.told, received.exit_code)
     except BrokenPipeError:
-        _abandon(sys.stdout)
+        abandon(sys.stdout)
         return UNREAD
     except OSError as error:
         return _fail(_of_system(error), _code_of(error))
@@ -94,7 +97,7 @@ def _fail(message: str, code: int) -> int:
     try:
         sys.stdout.flush()
     except OSError:
-        _abandon(sys.stdout)
+        abandon(sys.stdout)
     line = escape_controls(" ".join(message.split()))
     sys.stderr.write(f"shortlist: {line}\n")
     return code
@@ -112,13 +115,6 @@ def _of_system(error: OSError) -> str:
         # Errors of files carry the file's name. Without a name it is standard output.
         return f"standard output: {error.strerror}"
     return f"{error.filename}: {error.strerror}" if error.filename else error.strerror
-
-
-def _abandon(stream: TextIO) -> None:
-    """Redirect a stream that has lost its reader to the null device: Python flushes it at exit."""
-    nowhere = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nowhere, stream.fileno())
-    os.close(nowhere)
 
 
 def _show_warning(message: Warning | str, *_: Any, **__: Any) -> None:

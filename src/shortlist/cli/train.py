@@ -4,8 +4,10 @@ from typing import Any
 
 import typer
 
+from shortlist._text import counted
 from shortlist.cli.checkpoints import CheckpointOptions
 from shortlist.cli.data import how_read, labels_in, read_data
+from shortlist.cli.liblinear import weights_hint
 from shortlist.cli.models import (
     check_trainable,
     make_classifier,
@@ -159,7 +161,8 @@ def _fit(
     if start is not None:
         start.check_labels(examples)
 
-    weights = class_weights(shape.class_weight, labels_in(examples))
+    labels = labels_in(examples)
+    weights = class_weights(shape.class_weight, labels)
     parameters.update(C=cost, class_weight=weights, memory_limit=machine.memory_limit, **kept_in)
     model = make_classifier(kernel, **parameters) if start is None else start.model
     if start is not None:
@@ -167,7 +170,7 @@ def _fit(
     check_trainable(model, examples)
     like = like or how_read(examples)
     held_out = read_validation(like, validation, reading) if validation is not None else None
-    say_data(output, examples)
+    say_data(output, examples, weights_hint(loss.liblinear_type, weights, labels))
     if held_out is not None and not output.quiet:
         say_differences(held_out, like, labelled=True)
     with told_of_compilation(output) as compilation:
@@ -219,7 +222,7 @@ def _lines(summary: dict[str, Any]) -> list[str]:
     if summary["compile_seconds"] > 0.1:
         seconds += f" and {summary['compile_seconds']:.1f} s of compiling"
     status = {"max_epochs": "not converged"}.get(summary["status"], summary["status"])
-    epochs = f"{round(summary['epochs'], 1):g} epochs"
+    epochs = counted(round(summary["epochs"], 1), "epoch")
     lines = [
         f"{summary['loss']}, k={summary['k']}, C={summary['C']:g}: {status} after {epochs} "
         f"({seconds})",

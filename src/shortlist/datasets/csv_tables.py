@@ -16,7 +16,7 @@ from .._text import Phrase, Setting
 from ..errors import DataError
 from .columns import TableOptions, assign_roles, feature_columns, names_label, no_feature_hint
 from .containers import LabeledData
-from .files import as_text, check_readable, format_suffix, open_data, parser_errors
+from .files import STDIN, as_text, check_readable, format_suffix, open_data, parser_errors
 from .labels import check_label_type, parse_labels, shown
 from .missing import MISSING_WORDS, fill_missing
 from .reading import Column, Reading
@@ -98,7 +98,9 @@ def read_csv(
             table = _Table(text, name, delimiter, header, options)
             return table.read(label_type, np.dtype(dtype), given_delimiter)
         except UnicodeDecodeError as error:
-            raise DataError(f"is not UTF-8 text ({error.reason})", path=name) from None
+            convert = f"convert it (iconv -f LATIN1 -t UTF-8 {name} > NEW, if it is Latin-1)"
+            message = f"is not UTF-8 text ({error.reason}): {convert}"
+            raise DataError(message, path=name) from None
 
 
 class _Table:
@@ -275,6 +277,12 @@ class _Table:
             place = int(np.flatnonzero(~np.isfinite(row))[0])
             raise self._bad_cell(str(row[place]), self.roles.features[place], lines[bad[0]])
 
+    def _decimal_comma_hint(self, cell: str) -> str:
+        hint = f"a decimal comma? write {cell.strip().replace(',', '.')}"
+        if self.delimiter == "," or self.path == STDIN:
+            return hint
+        return f"{hint}: tr , . < {self.path} > NEW does so everywhere"
+
     def _bad_cell(self, cell: str, column: int, line: int, of_text: bool = False) -> DataError:
         """Say what is wrong with a cell that must be a finite number.
 
@@ -291,7 +299,7 @@ class _Table:
             mean, drop = Setting("missing", "mean"), Setting("missing", "drop")
             advice = " (missing? " + mean + " fills it, " + drop + " leaves the example out)"
         elif _has_decimal_comma(cell):
-            advice = Phrase(f" (a decimal comma? write {cell.strip().replace(',', '.')})")
+            advice = Phrase(f" ({self._decimal_comma_hint(cell)})")
         else:
             advice = self._joined_hint(cell)
             if of_text and not advice.parts:

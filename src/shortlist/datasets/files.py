@@ -33,6 +33,16 @@ _COMPRESSIONS: dict[str, tuple[bytes, Any]] = {
 }
 _DAMAGE = (EOFError, zlib.error, lzma.LZMAError, gzip.BadGzipFile)
 
+# First bytes of what is not UTF-8 text; the longer first.
+_OTHER_TEXT = {
+    b"\xff\xfe\x00\x00": "UTF-32",
+    b"\x00\x00\xfe\xff": "UTF-32",
+    b"\xff\xfe": "UTF-16",
+    b"\xfe\xff": "UTF-16",
+}
+_ZIP = b"PK\x03\x04"
+_LOOKED_AT = 8
+
 # Standard input is kept in memory up to this size and on disk beyond.
 _SPOOL_BYTES = 64 * 2**20
 _BUFFER_BYTES = 2**18
@@ -115,17 +125,36 @@ def open_data(path: str) -> Iterator[IO[bytes]]:
         else:
             raw = open(path, "rb")  # noqa: SIM115 (closed below, after the decompressor)
         with raw:
-            start = raw.read(8)
+            start = raw.read(_LOOKED_AT)
             size = raw.seek(0, os.SEEK_END) if raw.seekable() else 0
             raw.seek(0)
             for suffix, (magic, opener) in _COMPRESSIONS.items():
                 if start.startswith(magic):
                     with opener(raw, "rb") as file:
-                        yield io.BufferedReader(_Bounded(file, path, size), _BUFFER_BYTES)
+                        bounded = io.BufferedReader(_Bounded(file, path, size), _BUFFER_BYTES)
+                        _refuse_other_text(bounded.peek(_LOOKED_AT)[:_LOOKED_AT], path)
+                        yield bounded
                     return
                 if start and path.lower().endswith(suffix):
                     raise DataError(f"is not a {suffix} archive, despite its name", path=path)
+            _refuse_other_text(start, path)
             yield raw
+
+
+def _refuse_other_text(start: bytes, path: str) -> None:
+    """Say what to do about text in other encodings, and spreadsheets, by their first bytes."""
+    if start.startswith(_ZIP):
+        message = "is a zip archive, as spreadsheets are, not text: save the table as .csv"
+        raise DataError(message, path=path)
+    encoding = next((name for mark, name in _OTHER_TEXT.items() if start.startswith(mark)), None)
+    # Without a mark: every other byte of plain words is zero.
+    even, odd = any(start[::2]), any(start[1::2])
+    if encoding is None and len(start) >= 4 and even != odd:
+        encoding = "UTF-16LE" if even else "UTF-16BE"
+    if encoding is not None:
+        source = "" if path == STDIN or compression_suffix(path) else f" {path} > NEW"
+        advice = f"convert it (iconv -f {encoding} -t UTF-8{source})"
+        raise DataError(f"is {encoding} text, not UTF-8: {advice}", path=path)
 
 
 class _Bounded(io.RawIOBase):

@@ -335,10 +335,20 @@ def _features_problem(tokens: list[str]) -> str | None:
         try:
             float(value_text)
         except ValueError:
-            return f"value {shown(value_text)} of feature {index} is not a number"
+            message = f"value {shown(value_text)} of feature {index} is not a number"
+            return message + _decimal_comma_hint(value_text)
         if "_" in value_text:
             return f"value {shown(value_text)} of feature {index} is not a number"
     return None
+
+
+def _decimal_comma_hint(value: str) -> str:
+    pointed = value.replace(",", ".", 1)
+    try:
+        float(pointed)
+    except ValueError:
+        return ""
+    return f" (a decimal comma? write {pointed})"
 
 
 def write_libsvm(path: str | os.PathLike[str], X: Any, y: Any, *, zero_based: bool = False) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from typing import Any
 
+from .._text import counted
 from .scaling import Scaling
 
 Column = str | int
@@ -117,7 +118,7 @@ class Reading:
 
     def describe(self) -> str:
         """Return the facts in a line, guesses named as such."""
-        facts = [f"{self.n_features} features"]
+        facts = [counted(self.n_features, "feature")]
         if self.label is not None:
             name = repr(self.label) if isinstance(self.label, str) else f"number {self.label}"
             guess = f" (guessed: {self.label_guess})" if self.label_guess else ""

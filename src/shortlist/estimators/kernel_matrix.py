@@ -136,9 +136,15 @@ class KernelMatrix:
         self.norms = row_norms(X, squared=True) if function.kernel == "rbf" else None
         self.kept = int(min(self.n, cache_bytes // (self.n * dtype.itemsize)))
         self.cache = np.empty((self.kept, self.n), dtype)
+        # The matrix is symmetric: what lies below the diagonal is copied, if all is kept.
+        symmetric = self.kept == self.n and isinstance(function.kernel, str)
         for begin in range(0, self.kept, ROWS_AT_ONCE):
             part = slice(begin, min(begin + ROWS_AT_ONCE, self.kept))
-            self.cache[part] = function(X[part], X, self.norms)
+            first = begin if symmetric else 0
+            norms = None if self.norms is None else self.norms[first:]
+            self.cache[part, first:] = function(X[part], X[first:], norms)
+            if symmetric:
+                self.cache[part.stop :, part] = self.cache[part, part.stop :].T
 
     @property
     def whole(self) -> NDArray | None:

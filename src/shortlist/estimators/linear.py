@@ -114,7 +114,8 @@ class TopKClassifier(UpdateMixin, PathMixin, CallbackSupportMixin, ShortlistClas
         than memory: its rows are read in pieces, and duals that do not fit are mapped or not kept.
     checkpoint : path-like or None, default=None
         A file to keep training in, so that a process that was killed loses at most
-        ``checkpoint_every`` seconds: the same ``fit`` in another process goes on from there.
+        ``checkpoint_every`` seconds and the step under way: the same ``fit`` in another process
+        goes on from there.
         It is data, checked when it is read, and refused if data or parameters differ. It stays
         when training has ended: delete it then.
     checkpoint_every : float, default=60.0

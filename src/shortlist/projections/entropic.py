@@ -91,7 +91,7 @@ def _sweep_exp(z, first, second, cap, w):
 
 
 @njit
-def _balance(target, weight):
+def balance(target, weight):
     """Solve  omega + weight sigmoid(omega) = target."""
     low = target - weight
     high = target
@@ -182,7 +182,7 @@ def _solve_omega(z, ref, top, eta, k, u, capped, count, cap, omega, w):
         else:
             # Too large an omega by far; this one is a lower bound, and within reach of Newton.
             excess = -1.0 if total == 0.0 else 1.0
-            new = _balance(base, weight) - from_base if total == 0.0 else np.nan
+            new = balance(base, weight) - from_base if total == 0.0 else np.nan
         if excess > 0.0:
             low = unknown
         else:
@@ -228,7 +228,7 @@ def entropic_step(z, top, eta, k, kind, count, start, x):
             if z[j] > -np.inf:
                 total += np.float64(z[j])
         # x_j = s/k for all k entries.
-        omega = _balance(top + total / k + math.log(k), eta * (1.0 + 1.0 / k))
+        omega = balance(top + total / k + math.log(k), eta * (1.0 + 1.0 / k))
         start[0] = omega
         s = sigmoid(omega)
         each = z.dtype.type(s / k)

@@ -10,10 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shortlist.losses.base import Loss
+from shortlist.losses.domains import domain_is_known
 from shortlist.solvers.duals import Duals
 from shortlist.solvers.records.certificate import (
     Certificate,
     certificate,
+    rounding_in_duals,
     rounding_in_sums,
     rounding_in_weights,
 )
@@ -112,6 +114,8 @@ class Problem:
         if norm is None:  # the weights are the duals but for a factor, and rounding
             norm = -sums.products
             rounding += float(np.finfo(storage.dtype).eps) * (abs(norm) + sums.sizes)
+        elif double:
+            rounding += rounding_in_duals(sums, domain_is_known(self.loss), storage.dtype)
         return certificate(sums, norm, drift, rounding)
 
     def rebuild(self, state: State) -> None:

@@ -14,6 +14,9 @@ term is what rounding has added up. Three effects of rounding are bounded and ad
   small close to a solution.
 - the kernels that compute L and L*, by KERNEL_ULPS units in the last place of their terms.
 
+In double the duals are moved into their domain first: in single precision they lie in it to the
+last place only. That moves W(v), which is bounded as drift is.
+
 The square roots treat rounding errors as independent with mean zero (Higham and Mary, "A new
 approach to probabilistic rounding error analysis", SIAM J. Sci. Comput. 41, 2019). ERRORS = 6
 standard deviations are exceeded with probability below 1e-8. Where the bound is not small against
@@ -29,6 +32,8 @@ from shortlist.solvers.storage.base import Sums
 
 ERRORS = 6.0
 KERNEL_ULPS = 16.0
+# By how much rounding can put duals outside their domain, relative to their size.
+DOMAIN_ULPS = 4.0
 
 
 class Certificate(NamedTuple):
@@ -50,6 +55,16 @@ def rounding_in_weights(squares: float, dtype: np.dtype) -> float:
     """A bound on 1/2 |W - W(v)|^2 from the squared errors in units of roundoff."""
     unit = 0.5 * float(np.finfo(dtype).eps)
     return 0.5 * (ERRORS * unit) ** 2 * squares
+
+
+def rounding_in_duals(sums: Sums, domain_known: bool, dtype: np.dtype) -> float:
+    """A bound on what rounding has done to duals whose sums were computed in double.
+
+    Moving them into their domain changed W(v). Where that is not known, moving them would change
+    L* and <s, v> by so many units in the last place.
+    """
+    unknown = 0.0 if domain_known else DOMAIN_ULPS * float(np.finfo(dtype).eps) * sums.sizes
+    return 0.5 * ERRORS**2 * sums.moves + unknown
 
 
 def certificate(sums: Sums, norm: float, drift: float, rounding: float) -> Certificate:

@@ -69,13 +69,18 @@ class Support:
 
 
 class Sums(NamedTuple):
-    """Sums over examples that a certificate is made of; see ``kernels.gradient``."""
+    """Sums over examples that a certificate is made of; see ``kernels.gradient``.
+
+    ``moves`` is the sum of (C_i |x_i| |v_i - v_i'|)^2 for duals that were moved into their domain,
+    as they are where sums are computed in double.
+    """
 
     losses: float
     conjugates: float
     products: float
     distances: float
     sizes: float
+    moves: float = 0.0
 
 
 class OutdatedWeightsError(Exception):
@@ -152,6 +157,16 @@ def chunks(n: int, row_bytes: int) -> Iterator[slice]:
     size = max(1, min(n, CHUNK_BYTES // max(row_bytes, 1)))
     for begin in range(0, n, size):
         yield slice(begin, min(begin + size, n))
+
+
+def read_only(array: NDArray) -> NDArray:
+    """A view for kernels that only read: to numba, arrays that can be written are another type.
+
+    Some users' arrays cannot be written. Kernels compile once for these and all others.
+    """
+    view = array.view()
+    view.flags.writeable = False
+    return view
 
 
 def squared_norm(weights: NDArray) -> float:

@@ -19,7 +19,7 @@ from shortlist.solvers.kernels.visit import (
     assist_blocks,
     lead_blocks,
 )
-from shortlist.solvers.storage.base import Costs, State
+from shortlist.solvers.storage.base import Costs, State, read_only
 from shortlist.solvers.storage.features import MULTIPLICATIONS_PER_CALL, FeatureStorage
 from shortlist.solvers.threads import MULTIPLICATIONS_PER_THREAD, Crew
 
@@ -50,18 +50,18 @@ class DenseStorage(FeatureStorage):
         kappa: NDArray | None = None,
     ) -> None:
         # Rows must lie together for the kernels.
-        super().__init__(x if x.flags.c_contiguous else np.ascontiguousarray(x), bias)
+        super().__init__(read_only(np.ascontiguousarray(x)), bias, kappa)
         self.block = block
         self.width = self.d + 1.0
         self.support_price = 8.0  # in an epoch BLAS does the multiplications, at a lower cost each
-        if kappa is not None:
-            self.kappa = kappa
-            return
-        self.kappa = np.empty(self.n)
+
+    def _squared_norms(self) -> NDArray:
+        found = np.empty(self.n)
         some = max(1, NUMBERS_IN_CACHE // max(self.d, 1))
         for begin in range(0, self.n, some):
             rows = np.asarray(self.x[begin : begin + some], dtype=np.float64)
-            self.kappa[begin : begin + some] = np.einsum("ij,ij->i", rows, rows) + self.bias**2
+            found[begin : begin + some] = np.einsum("ij,ij->i", rows, rows)
+        return found
 
     def view(self) -> DenseRows:
         return DenseRows(self.x, self.bias)

@@ -1,6 +1,6 @@
 """Examples with explicit features, dense or CSR: all that is the same for both."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from shortlist._native import blas_for
 from shortlist.losses.base import Loss
+from shortlist.losses.domains import feasible
 from shortlist.solvers.duals import (
     Duals,
     as_array,
@@ -37,19 +38,25 @@ MULTIPLICATIONS_PER_CALL = 1e10
 # Scores that are computed at a time, for kernels that know a loss but not where scores come from:
 # 4 MB in double. Calls are few, and no loss is compiled again for another storage.
 SCORES_AT_ONCE = 1 << 19
+# Bytes of the examples, or of their scores, that are widened to double at a time.
+BYTES_IN_CACHE = 1 << 21
 
 
 class FeatureStorage(ExplicitWeights, LocalDuals):
     """Scores come from W, shape (d + 1, m)."""
 
     support_price: float
-    kappa: NDArray
 
-    def __init__(self, x: Any, bias: float) -> None:
+    def __init__(self, x: Any, bias: float = 0.0, kappa: NDArray | None = None) -> None:
         self.x = x
         self.n, self.d = x.shape
         self.dtype = x.dtype
         self.bias = float(bias)
+        self.kappa = self._squared_norms() + self.bias**2 if kappa is None else kappa
+
+    def _squared_norms(self) -> NDArray:
+        """|x_i|^2 without the constant feature, in double."""
+        raise NotImplementedError
 
     def view(self) -> Any:
         """The examples as kernels see them."""
@@ -57,7 +64,7 @@ class FeatureStorage(ExplicitWeights, LocalDuals):
 
     def part_in_double(self, part: slice) -> "FeatureStorage":
         """Some of the examples, in double."""
-        return type(self)(self.x[part].astype(np.float64), self.bias)
+        return type(self)(self.x[part].astype(np.float64), self.bias, kappa=self.kappa[part])
 
     def epoch(
         self, loss: Loss, order: NDArray, state: State, costs: Costs, every: int, crew: Crew
@@ -121,12 +128,20 @@ class FeatureStorage(ExplicitWeights, LocalDuals):
     def _certify_in_double(
         self, loss: Loss, weights: NDArray, duals: Duals, costs: Costs, crew: Crew
     ) -> Sums:
-        totals = np.zeros(5)
+        """Of duals that lie in their domain in double too."""
         w = weights.astype(np.float64)
-        for part, double, own in self._parts_in_double(costs, w.shape[1]):
-            v = as_array(duals[part]).astype(np.float64)
-            totals += double.certify(loss, w, v, own, crew, double=False)
-        return Sums(*totals)
+
+        def part(begin: int, end: int) -> NDArray:
+            sums = np.zeros(len(Sums._fields))
+            for rows, double, own in self._parts_in_double(begin, end, costs, w.shape[1]):
+                v = as_array(duals[rows]).astype(np.float64)
+                inside = feasible(loss, v, own.y)
+                found = double.certify(loss, w, inside, own, Crew(), double=False)
+                moves = np.einsum("ij,ij->i", inside - v, inside - v)
+                sums += found._replace(moves=float(own.cost**2 * double.kappa @ moves))
+            return sums
+
+        return Sums(*np.sum(self._in_parts(part, w.shape[1], crew), axis=0))
 
     def rebuild(self, duals: Duals, cost: NDArray) -> NDArray:
         """W(v), summed in double: where C is large, large terms cancel."""
@@ -148,11 +163,7 @@ class FeatureStorage(ExplicitWeights, LocalDuals):
         def part(begin: int, end: int) -> tuple[float, NDArray]:
             return self._sum_losses_and_gradient(loss, w, costs, begin, end)
 
-        found = self._in_parts(part, 2 * w.shape[1], crew)
-        total = found[0][1]
-        for _, gradient in found[1:]:
-            total += gradient
-        return sum(value for value, _ in found), total
+        return _added(self._in_parts(part, 2 * w.shape[1], crew))
 
     def _sum_losses_and_gradient(
         self, loss: Loss, w: NDArray, costs: Costs, begin: int, end: int
@@ -181,19 +192,25 @@ class FeatureStorage(ExplicitWeights, LocalDuals):
         self, loss: Loss, weights: NDArray, costs: Costs, crew: Crew
     ) -> tuple[float, NDArray]:
         w = weights.astype(np.float64)
-        value, total = 0.0, np.zeros_like(w)
-        for _, double, own in self._parts_in_double(costs, w.shape[1]):
-            losses, gradient = double.loss_gradient(loss, w, own, crew, double=False)
-            value += losses
-            total += gradient
-        return value, total
+
+        def part(begin: int, end: int) -> tuple[float, NDArray]:
+            parts = self._parts_in_double(begin, end, costs, w.shape[1])
+            return _added(
+                double._sum_losses_and_gradient(loss, w, own, 0, double.n)
+                for _, double, own in parts
+            )
+
+        return _added(self._in_parts(part, 2 * w.shape[1], crew))
 
     def _parts_in_double(
-        self, costs: Costs, m: int
+        self, begin: int, end: int, costs: Costs, m: int
     ) -> Iterator[tuple[slice, "FeatureStorage", Costs]]:
-        for part in chunks(self.n, int(max(self.width, m)) * 8):
-            y, cost = np.ascontiguousarray(costs.y[part]), np.ascontiguousarray(costs.cost[part])
-            yield part, self.part_in_double(part), Costs(y, cost)
+        """A range of examples, a part that stays in the cache at a time."""
+        size = max(1, int(BYTES_IN_CACHE / (8 * max(self.width, m))))
+        for first in range(begin, end, size):
+            rows = slice(first, min(first + size, end))
+            own = Costs(np.ascontiguousarray(costs.y[rows]), np.ascontiguousarray(costs.cost[rows]))
+            yield rows, self.part_in_double(rows), own
 
     def fill_duals(
         self, loss: Loss, weights: NDArray, costs: Costs, duals: Duals, crew: Crew
@@ -234,3 +251,13 @@ class FeatureStorage(ExplicitWeights, LocalDuals):
             for begin in range(0, self.n, rows)
             for found in crew.run(work, shares_of(begin, min(begin + rows, self.n), crew.size))
         ]
+
+
+def _added(found: Iterable[tuple[float, NDArray]]) -> tuple[float, NDArray]:
+    """The sums of values and of gradients; the first gradient is written to."""
+    parts = iter(found)
+    value, gradient = next(parts)
+    for more, other in parts:
+        value += more
+        gradient += other
+    return value, gradient

@@ -12,8 +12,12 @@ from shortlist.solvers.duals import Duals, as_array, readable, writable
 from shortlist.solvers.kernels.gradient import certify_scores
 from shortlist.solvers.kernels.rows import GramRows
 from shortlist.solvers.kernels.visit import visit_block, visit_in_turn
-from shortlist.solvers.storage.base import Costs, State, Sums, Support, chunks
-from shortlist.solvers.storage.gram_support import GramSupport, read_only, weights_of
+from shortlist.solvers.storage.base import Costs, State, Sums, Support, chunks, read_only
+from shortlist.solvers.storage.gram_support import (
+    SHARE_WORTH_A_COPY,
+    GramSupport,
+    weights_of,
+)
 from shortlist.solvers.storage.local import LocalDuals
 from shortlist.solvers.threads import Crew
 
@@ -159,7 +163,11 @@ class GramStorage(LocalDuals):
     def open_support(self, rows: NDArray, state: State, costs: Costs) -> Support:
         """Examples whose scores follow each other's changes; those left out stay as they are."""
         rows = np.sort(rows[:MOST_SUPPORT])
-        if self.whole is not None:
+        order = np.arange(rows.size)
+        if self.whole is not None and rows.size >= SHARE_WORTH_A_COPY * self.n:
+            order, rows = rows, np.arange(self.n)
+            gram, scores = self.whole, self._all_scores(state.weights, exact=False)
+        elif self.whole is not None:
             gram = self.whole[np.ix_(rows, rows)]
             scores = self._all_scores(state.weights, exact=False)[:, rows]
         else:
@@ -172,7 +180,7 @@ class GramStorage(LocalDuals):
             scores += self.dtype.type(self.bias2) * state.weights.sum(axis=0)[:, None]
         view = GramRows(read_only(gram), self.dtype.type(self.bias2))
         y, cost, kappa = costs.y[rows], costs.cost[rows], self.kappa[rows]
-        by_class, order = np.ascontiguousarray(scores), np.arange(rows.size)
+        by_class = scores.copy()
         return GramSupport(
             view, order, by_class, y, cost, kappa, state.duals[rows], numbers=rows, state=state
         )

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shortlist.solvers.duals import as_array
-from shortlist.solvers.storage.base import State, Support
+from shortlist.solvers.storage.base import State, Support, read_only
 
 # Of the examples opened, those still visited are copied to a smaller matrix below this share.
 SHARE_WORTH_A_COPY = 0.7
@@ -41,10 +41,3 @@ class GramSupport(Support):
     def put_back(self) -> None:
         as_array(self.state.duals)[self.numbers] = self.duals
         self.state.weights[self.numbers] = weights_of(as_array(self.duals), self.cost)
-
-
-def read_only(matrix: NDArray) -> NDArray:
-    """Kernels compile once for read-only and ordinary input alike."""
-    view = matrix.view()
-    view.flags.writeable = False
-    return view

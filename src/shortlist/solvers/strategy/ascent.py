@@ -16,6 +16,8 @@ MEASURED_EXAMPLES, MEASURED_EVERY = 1000, 8
 MAX_EPOCHS_OVER_PATIENCE = 3.0
 # Below so many units in the last place of the primal, the gap is rounding.
 RESOLUTION_ULPS = 8
+# Visits on the support end when its gap is this share of the gap that is asked for.
+SUPPORT_GAP = 0.3
 # Looks in a row without progress that end training. The bound on rounding, which is part of the
 # gap, hides the last digits that are still gained.
 IDLE_LOOKS = 4
@@ -42,8 +44,9 @@ def ascend(run: Run, random: np.random.Generator, patience: float = np.inf) -> s
     while run.epochs < run.max_epochs:
         estimate = _epoch(run, random.permutation(active), every)
         if on_support:
+            enough = SUPPORT_GAP * run.wanted
             run.epochs += polish_support(
-                problem.storage, problem.loss, run.state, problem.costs, random, 0.1 * run.wanted
+                problem.storage, problem.loss, run.state, problem.costs, random, enough
             )
         promising = share_left * estimate <= 0.8 * run.wanted and run.epochs >= earliest
         if promising or run.epochs >= min(next_look, run.max_epochs):

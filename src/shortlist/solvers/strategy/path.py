@@ -68,7 +68,7 @@ class Path:
                 weights = self._predicted_weights(C)
             # Gradients of a hinge are poor duals, so the path passes its duals on with the weights.
             if keeps_duals and not (descends and problem.loss.smooth):
-                state = carry_over(problem, self.last.state, C / self.last_C)
+                state = carry_over(problem, self._last_state(), C / self.last_C)
         solution = train(
             problem,
             tol=self.tol,
@@ -80,8 +80,18 @@ class Path:
             accuracy=accuracy,
             keeper=keeper,
             resume=resume,
+            one_of_many=self.last_C != C,
         )
         return self.adopt(C, solution)
+
+    def _last_state(self) -> State:
+        """The duals of the last solution; a descent's are made only now that they are needed."""
+        last = self.last
+        assert last is not None
+        if last.left_out is not None:
+            self.at(self.last_C).fill_duals(last.left_out, last.state)
+            last.left_out = None
+        return last.state
 
     def adopt(self, C: float, solution: Solution) -> Solution:
         """Go on from a solution at C."""
@@ -139,10 +149,13 @@ def _best_factor(problem: Problem, duals: Duals, norm: float, ratio: float) -> f
     """The t in [0, 1] with the largest D(t v); ``norm`` is |W(v)|^2."""
     loss, costs = problem.loss.dual_loss, problem.costs
     lowest = np.log(max(min(ratio, 1e4), 1.0))
-    best, factor = 0.0, 0.0
+    best, factor, last = 0.0, 0.0, -np.inf
     for trial in np.exp(-lowest * np.linspace(0.0, 1.0, TRIALS if lowest > 0 else 1)):
         conjugates = problem.storage.sum_conjugates(loss, duals, costs, float(trial))
         dual = -0.5 * norm * trial**2 - conjugates
         if dual > best:
             best, factor = dual, float(trial)
+        if dual < last:
+            break  # D is concave in t: it only falls from here
+        last = dual
     return factor

@@ -52,6 +52,8 @@ class Solution:
     weights: NDArray
     state: State
     result: Result
+    # Weights whose gradients are better duals than those of the state, if they were left out.
+    left_out: NDArray | None = None
 
 
 def train(
@@ -66,20 +68,25 @@ def train(
     accuracy: Callable[[NDArray], float] | None = None,
     keeper: Keeper | None = None,
     resume: Snapshot | None = None,
+    one_of_many: bool = False,
 ) -> Solution:
     """Minimise the primal of ``problem`` to a relative duality gap of at most ``tol``.
 
     ``state`` warm-starts from feasible duals with the weights that belong to them, ``weights``
     from a model: a descent begins there. ``keeper`` is offered snapshots, and training goes on
     from the one given as ``resume``. Ctrl-C and a callback's stop end with the best model met so
-    far.
+    far. ``one_of_many`` spares what neighbours on a path seldom need: a look at whether the start
+    is a solution already, and duals that go with the solution of a descent.
     """
     random = np.random.default_rng(seed)
     shared = problem.storage.shared_work(problem.n_classes)
     with crew_for(shared) as crew:
         problem = replace(problem, crew=crew)
         way = _train_convex if problem.loss.convex else _train_nonconvex
-        options = (tol, max_epochs, random, state, weights, callback, accuracy, keeper, resume)
+        options = (
+            *(tol, max_epochs, random, state, weights),
+            *(callback, accuracy, keeper, resume, one_of_many),
+        )
         if shared == 0.0:
             return way(problem, *options)
         with one_blas_thread():
@@ -97,12 +104,14 @@ def _train_convex(
     accuracy: Callable[[NDArray], float] | None,
     keeper: Keeper | None,
     resume: Snapshot | None,
+    one_of_many: bool,
 ) -> Solution:
     warm = state is not None or resume is not None
     if resume is not None:
         state, weights = restored_state(problem, resume), resume.weights
     first = state if state is not None else problem.zero_state()
     run = Run(problem, first, tol, max_epochs, callback, accuracy, keeper=keeper)
+    run.one_of_many = one_of_many and keeper is None
     if resume is not None:
         run.go_on_from(resume)
     try:
@@ -118,7 +127,7 @@ def _solve(run: Run, random: np.random.Generator, warm: bool, weights: NDArray |
     keeps_duals = run.problem.keeps_duals
     if not warm:
         begin_at_means(run.problem, run.state)
-    elif keeps_duals and (run.certify().within(run.tol) or _solved_by(run, weights)):
+    elif keeps_duals and _already_solved(run, weights):
         return "converged"
     if run.stage.name == ASCENT and weights is None:
         if not keeps_duals or _descend_at_once(run.problem, run.tol):
@@ -138,8 +147,12 @@ def _solve(run: Run, random: np.random.Generator, warm: bool, weights: NDArray |
     return ascend(run, random)
 
 
-def _solved_by(run: Run, weights: NDArray | None) -> bool:
-    """Whether the bound of the duals is good enough for weights that are not theirs."""
+def _already_solved(run: Run, weights: NDArray | None) -> bool:
+    """Whether the start is a solution, with the duals' own weights or with those given."""
+    if run.one_of_many and weights is None:
+        return False
+    if run.certify().within(run.tol):
+        return True
     if weights is None or not run.problem.loss.convex:
         return False
     primal, _ = run.problem.primal_gradient(weights, double=True)
@@ -164,7 +177,10 @@ def _descend(run: Run, weights: NDArray) -> str:
     if not run.problem.keeps_duals:
         return _descend_further(run, status)
     if for_dual is not None:
-        run.problem.fill_duals(for_dual, run.state)
+        if status == "converged" and run.one_of_many:
+            run.left_out = for_dual
+        else:
+            run.problem.fill_duals(for_dual, run.state)
     return status
 
 
@@ -272,7 +288,7 @@ def _solution(run: Run, status: str) -> Solution:
     if run.keeper is not None:
         run.keeper.keep(run.snapshot())
     assert run.weights is not None
-    return Solution(run.weights, run.state, run.result(status))
+    return Solution(run.weights, run.state, run.result(status), run.left_out)
 
 
 def _status_of(stop: BaseException) -> str:
@@ -290,6 +306,7 @@ def _train_nonconvex(
     accuracy: Callable[[NDArray], float] | None,
     keeper: Keeper | None,
     resume: Snapshot | None,
+    one_of_many: bool,
 ) -> Solution:
     """Start from the solution of a convex relative, then descend: only mildly nonconvex."""
     stopped = None
@@ -301,7 +318,8 @@ def _train_nonconvex(
         convex = replace(problem, loss=problem.loss.dual_loss)
         enough = max(tol, START_TOL)
         start = _train_convex(
-            convex, enough, max_epochs, random, state, weights, callback, None, keeper, resume
+            *(convex, enough, max_epochs, random, state, weights),
+            *(callback, None, keeper, resume, False),
         )
         weights = start.weights
         run = Run(problem, start.state, tol, max_epochs, callback, accuracy, keeper=keeper)

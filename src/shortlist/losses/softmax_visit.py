@@ -1,0 +1,314 @@
+"""Visits of SDCA for softmax, at a small part of the exact step's price.
+
+With p = v but p_y = 1 + v_y, and eta = C_i kappa_i, the exact step maximises
+
+    Phi(p) = <s, p> - <p, log p> - eta/2 |p - p_old|^2   over the simplex,
+
+that is,  eta p_j + log p_j = eta p_old_j + s_j - t  for some t. A visit needs any p whose Phi is
+not below that of p_old. Two steps come close to the best with one transcendental function a class:
+
+- from the last dual, which is a good start once an example has been visited;
+- from the scores, for a first visit: without eta/2 |p - p_old|^2 the best p is softmax of s.
+
+Both bound the gain of Phi from below. Where the bound is negative the exact step is taken.
+"""
+
+import math
+
+import numpy as np
+
+from shortlist._jit import njit
+from shortlist.losses.differences import close_at_label, largest_wrong
+from shortlist.losses.kernels import ascend_exactly
+from shortlist.projections.entropic import balance, sigmoid, softplus
+from shortlist.special import exp, log
+
+# The series below is trusted for residuals between these bounds. Beyond, a step moves as far as
+# they allow, and the next visit goes on.
+_LEAST_RESIDUAL, _MOST_RESIDUAL = -2.3, 1.8
+# Where the squared residuals have a larger mean, another step gains more than it costs.
+_FAR = 0.25
+# From the scores: the exact step, the only one left, costs ten times as much.
+_FAR_FROM_SCORES = 1.0
+# A class whose residual is beyond the bounds is left to the other steps if its new share exceeds
+# this. From next to nothing it would take many visits.
+_NEGLIGIBLE = 0.02
+# A label less likely than this is left to the other steps: 1 + v_y has lost its digits.
+_UNLIKELY = 1e-3
+
+
+@njit(sums=True)
+def _residuals(s, p, eta, r):
+    """r_j = s_j - log p_j; returns the sums of a_j and of a_j r_j, a = p / (1 + eta p)."""
+    tiny = np.finfo(s.dtype).tiny
+    one = s.dtype.type(1)
+    e = s.dtype.type(eta)
+    weights = s.dtype.type(0)
+    weighted = s.dtype.type(0)
+    for j in range(s.shape[0]):
+        x = max(p[j], tiny)
+        r[j] = s[j] - log(x)
+        a = x / (one + e * x)
+        weights += a
+        weighted += a * r[j]
+    return np.float64(weights), np.float64(weighted)
+
+
+@njit(inline=True)
+def _moved(x, r, eta, one, half, two_thirds):
+    """p with  eta p + log p = eta x + log x + r,  by one step of fourth order from x."""
+    o = one + eta * x
+    c = o * (o + two_thirds * r)
+    return x + x * (r / o) * ((c - half * r) / (c - r))
+
+
+@njit(sums=True)
+def _move(s, r, p, eta, t, new):
+    """new = p moved by r - t; returns the sums of new, of new / (1 + eta new), of p (r - t)^2.
+
+    The last number returned is positive if an entry held back at the bound should become more than
+    negligible: its equation is  eta z + log z = eta p + s - t.
+    """
+    number = r.dtype.type
+    tiny = np.finfo(r.dtype).tiny
+    one, half, two_thirds = number(1), number(0.5), number(2 / 3)
+    e, shift = number(eta), number(t)
+    least, most = number(_LEAST_RESIDUAL), number(_MOST_RESIDUAL)
+    negligible = number(eta * _NEGLIGIBLE + math.log(_NEGLIGIBLE))
+    zero = number(0)
+    total, slope, spread, held = zero, zero, zero, zero
+    for j in range(r.shape[0]):
+        x = max(p[j], tiny)
+        full = r[j] - shift
+        excess = min(max(s[j] - shift + e * x - negligible, zero), one)
+        held += excess if full > most else zero
+        d = min(max(full, least), most)
+        z = _moved(x, d, e, one, half, two_thirds)
+        new[j] = z
+        total += z
+        slope += z / (one + e * z)
+        spread += x * d * d
+    return np.float64(total), np.float64(slope), np.float64(spread), held
+
+
+@njit(sums=True)
+def _shift_level(new, eta, dt):
+    """new -= dt new / (1 + eta new); returns the sum."""
+    one = new.dtype.type(1)
+    e, d = new.dtype.type(eta), new.dtype.type(dt)
+    total = new.dtype.type(0)
+    for j in range(new.shape[0]):
+        x = new[j]
+        x -= x / (one + e * x) * d
+        new[j] = x
+        total += x
+    return np.float64(total)
+
+
+@njit(inline=True)
+def _gain_of(r, x, d, half_eta, half, one, zero):
+    h = d * d
+    return r * d - half_eta * h - half * (h / x) * (one + max(-d / x, zero))
+
+
+@njit(sums=True)
+def _gain(r, p, new, eta, t, scale):
+    """A lower bound of the gain of the dual objective from p to scale * new.
+
+    The gain is <r, d> - KL(new, p) - eta/2 |d|^2, d = scale new - p, and with h = d/p
+    (1 + h) log(1 + h) - h <= h^2/2 (1 + max(-h, 0)) for h >= -1.
+    """
+    number = r.dtype.type
+    tiny = np.finfo(r.dtype).tiny
+    one, half, zero = number(1), number(0.5), number(0)
+    half_eta, shift, factor = number(0.5 * eta), number(t), number(scale)
+    total = zero
+    for j in range(r.shape[0]):
+        x = max(p[j], tiny)
+        total += _gain_of(r[j] - shift, x, new[j] * factor - x, half_eta, half, one, zero)
+    return np.float64(total)
+
+
+@njit(sums=True)
+def _shifted_exponentials(s, top, p, e):
+    """e_j = exp(s_j - top); returns the sums of e_j, of e_j^2 and of e_j p_j."""
+    zero = s.dtype.type(0)
+    total, squares, before = zero, zero, zero
+    for j in range(s.shape[0]):
+        x = exp(s[j] - top)
+        e[j] = x
+        total += x
+        squares += x * x
+        before += x * p[j]
+    return np.float64(total), np.float64(squares), np.float64(before)
+
+
+@njit(sums=True)
+def _move_from(e, factor, p, eta, mean, new):
+    """new = x moved by r = eta (p - x - mean), x = factor e.
+
+    Returns the sums of new, of new / (1 + eta new) and of x r^2.
+    """
+    number = e.dtype.type
+    one, half, two_thirds = number(1), number(0.5), number(2 / 3)
+    scale, by, middle = number(factor), number(eta), number(mean)
+    least, most = number(_LEAST_RESIDUAL), number(_MOST_RESIDUAL)
+    zero = number(0)
+    total, slope, spread = zero, zero, zero
+    for j in range(e.shape[0]):
+        x = e[j] * scale
+        d = min(max(by * (p[j] - x - middle), least), most)
+        z = _moved(x, d, by, one, half, two_thirds)
+        new[j] = z
+        total += z
+        slope += z / (one + by * z)
+        spread += x * d * d
+    return np.float64(total), np.float64(slope), np.float64(spread)
+
+
+@njit(sums=True)
+def _divergence_and_distance(e, inverse_total, p, new, inverse_sum, scale):
+    """An upper bound of the divergence of new from e, both as distributions; |scale new - p|^2."""
+    number = e.dtype.type
+    tiny = np.finfo(e.dtype).tiny
+    one, half, zero = number(1), number(0.5), number(0)
+    of_e, of_new, factor = number(inverse_total), number(inverse_sum), number(scale)
+    divergence, distance = zero, zero
+    for j in range(e.shape[0]):
+        x = max(e[j] * of_e, tiny)
+        d = new[j] * of_new - x
+        divergence += half * (d * (d / x)) * (one + max(-d / x, zero))
+        change = new[j] * factor - p[j]
+        distance += change * change
+    return np.float64(divergence), np.float64(distance)
+
+
+@njit(inline=True)
+def _binary_divergence(p, log_odds, other_odds):
+    """Of (p, 1-p), whose log odds are given, from the distribution with other log odds."""
+    return p * (log_odds - other_odds) + softplus(other_odds) - softplus(log_odds)
+
+
+@njit
+def _ascend_from_scores(s, y, cost, kappa, start, v, delta, work):
+    """A visit that starts from softmax of the scores.
+
+    Returns a lower bound of the example's share of the gap, or -1 if the step was not taken.
+
+    With e_j = exp(s_j) over the wrong labels, E their sum, it takes x_j = (1 - z) e_j / E and finds
+    the label's share z from one scalar equation, in which eta p_j is replaced by its mean over x.
+    What is left, r_j = eta (p_old_j - x_j) less its mean, is small where eta is, or where the wrong
+    labels share what is theirs. One step of fourth order for each class, one correction of t and a
+    scaling do the rest.
+
+    Phi is a constant less KL(p, softmax s) + eta/2 |p - p_old|^2. For p the divergence is split
+    into the label's and that within the wrong labels, which is bounded as in the other step; for
+    p_old the label's part is a lower bound (exact before the first visit, when p_old is the label).
+    """
+    eta = cost * kappa
+    e, new = work[0], work[1]
+    last = np.float64(v[y])
+    p = 1.0 + last
+    v[y] = 0
+    score = s[y]
+    top = largest_wrong(s, y)
+    s[y] = -np.inf
+    total, squares, before = _shifted_exponentials(s, top, v, e)
+    s[y] = score
+    # Means over x of p_old_j and, but for the factor 1 - z, of x_j.
+    before /= total
+    crowding = squares / (total * total)
+    odds = np.float64(score) - np.float64(top) - math.log(total)
+    found = balance(odds + eta * (p - before + crowding), eta * (1.0 + crowding))
+    z, rest = sigmoid(found), sigmoid(-found)
+    mean = before - rest * crowding
+    moved, slope, spread = _move_from(e, rest / total, v, eta, mean, new)
+    dt = (moved + z - 1.0) / (slope + z / (1.0 + eta * z))
+    dt = min(max(dt, -0.5), 0.5)
+    moved = _shift_level(new, eta, dt)
+    q = z - z / (1.0 + eta * z) * dt
+    scale = 1.0 / (moved + q)
+    divergence, distance = _divergence_and_distance(e, 1.0 / total, v, new, 1.0 / moved, scale)
+    wrong, right = moved * scale, q * scale
+    loss = wrong * divergence + _binary_divergence(right, math.log(q / moved), odds)
+    loss += 0.5 * eta * (distance + (right - p) ** 2)
+    if last == 0.0:
+        at_start = softplus(-odds)
+    else:
+        at_start = _binary_divergence(p, math.log(p / -last), odds)
+    v[y] = last
+    if not (loss <= at_start and spread <= _FAR_FROM_SCORES):
+        return -1.0
+    start[0] = math.log(moved / q)
+    factor = v.dtype.type(scale)
+    c = v.dtype.type(cost)
+    for j in range(v.shape[0]):
+        x = new[j] * factor
+        delta[j] = c * (v[j] - x)
+        v[j] = x
+    close_at_label(v, y, wrong)
+    delta[y] = v.dtype.type(cost * (last - np.float64(v[y])))
+    return cost * at_start
+
+
+@njit
+def _ascend_anew(loss, s, y, cost, kappa, start, v, delta, work):
+    """A visit whose last dual is of no use."""
+    share = _ascend_from_scores(s, y, cost, kappa, start, v, delta, work)
+    if share >= 0.0:
+        return share
+    return ascend_exactly(loss, s, y, cost, kappa, start, 1, v, delta, work)
+
+
+@njit
+def ascend_softmax(loss, s, y, cost, kappa, start, stands_for, v, delta, work):
+    """A visit that starts from the example's last dual, or from the scores on the first.
+
+    With r_j = s_j - log p_old_j, which are all the same at a solution, the step solves  eta p_j +
+    log p_j = r_j + eta p_old_j + log p_old_j - t,  sum p = 1.  From p_old it takes t by one Newton
+    step, each p_j by one step of fourth order, then corrects t once and scales. The share of the
+    gap is 1/2 Var_p(r) to second order, and free: every visit measures it.
+    """
+    eta = cost * kappa
+    last = np.float64(v[y])
+    p = 1.0 + last
+    if start[0] == 0.0 or last == 0.0 or p < _UNLIKELY:
+        return _ascend_anew(loss, s, y, cost, kappa, start, v, delta, work)
+    r, new = work[0], work[1]
+    v[y] = 0
+    weights, weighted = _residuals(s, v, eta, r)
+    score = s[y]
+    own = np.float64(score) - math.log(p)
+    a = p / (1.0 + eta * p)
+    t = (weighted + a * own) / (weights + a)
+    s[y] = -np.inf  # the label is moved below
+    total, slope, spread, held = _move(s, r, v, eta, t, new)
+    s[y] = score
+    residual = min(max(own - t, _LEAST_RESIDUAL), _MOST_RESIDUAL)
+    spread += p * residual * residual
+    if spread > _FAR or held > 0:
+        v[y] = last
+        return _ascend_anew(loss, s, y, cost, kappa, start, v, delta, work)
+    q = _moved(p, residual, eta, 1.0, 0.5, 2 / 3)
+    total += q - np.float64(new[y])
+    dt = (total - 1.0) / (slope + q / (1.0 + eta * q))
+    dt = min(max(dt, -0.5), 0.5)
+    new[y] = 0
+    total = _shift_level(new, eta, dt)
+    q -= q / (1.0 + eta * q) * dt
+    scale = 1.0 / (total + q)
+    change = q * scale - p
+    gain = _gain(r, v, new, eta, t, scale)
+    gain += _gain_of(own - t, p, change, 0.5 * eta, 0.5, 1.0, 0.0)
+    if not gain >= 0.0:
+        v[y] = last
+        return ascend_exactly(loss, s, y, cost, kappa, start, 1, v, delta, work)
+    factor = v.dtype.type(scale)
+    c = v.dtype.type(cost)
+    for j in range(v.shape[0]):
+        x = new[j] * factor
+        delta[j] = c * (v[j] - x)
+        v[j] = x
+    close_at_label(v, y, total * scale)
+    delta[y] = v.dtype.type(cost * (last - np.float64(v[y])))
+    return 0.5 * cost * spread
