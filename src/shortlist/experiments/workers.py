@@ -48,10 +48,10 @@ class Context:
 
 
 def default_jobs() -> int:
-    """The number of processors this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return max(1, len(os.sched_getaffinity(0)))
-    return max(1, os.cpu_count() or 1)
+    """The number of processors that affinity and control groups leave to this process."""
+    from joblib import cpu_count
+
+    return cpu_count()
 
 
 def compute(
