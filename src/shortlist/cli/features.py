@@ -1,6 +1,7 @@
 """``shortlist features``: what a frozen network makes of images, for a linear probe."""
 
 import sys
+from dataclasses import asdict
 
 from shortlist.cli.options import OUTPUT, OutputOptions
 from shortlist.cli.output import check_output, print_json, print_line
@@ -86,16 +87,7 @@ def features(
         # The user's function has returned something else than a network or a data set.
         raise ValueError(str(error)) from error
     if output.as_json:
-        print_json(
-            "features",
-            {
-                "features": str(written.features),
-                "labels": None if written.labels is None else str(written.labels),
-                "n_samples": written.n_samples,
-                "n_features": written.n_features,
-                "seconds": written.seconds,
-            },
-        )
+        print_json("features", asdict(written))
     elif not output.quiet:
         print_line(
             f"{written.features}: {written.n_samples} examples, {written.n_features} features "

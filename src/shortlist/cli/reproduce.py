@@ -105,9 +105,7 @@ def reproduce(
         raise ValueError(f"--set: {error}") from error
 
     if output.as_json:
-        print_json(
-            "reproduce", {"page": str(outcome.page), "files": [str(file) for file in outcome.files]}
-        )
+        print_json("reproduce", {"page": outcome.page, "files": outcome.files})
     elif not output.quiet:
         print_line(f"The report: {outcome.page}")
 
