@@ -8,6 +8,7 @@ import pytest
 
 from shortlist import losses
 from shortlist.solvers import Evaluation, Result, StopTraining
+from shortlist.solvers.records.certificate import Certificate
 from shortlist.solvers.records.run import Run
 from tests.solvers.problems import make_data, make_problem
 
@@ -58,12 +59,16 @@ def new_run(**options):
     return Run(problem, problem.zero_state(), 1e-3, 10, **options)
 
 
+def pair(primal, dual, doubt=0.0):
+    return Certificate(primal, dual, rounding=0.0, doubt=doubt, alone=dual - doubt)
+
+
 def test_a_run_keeps_the_best_of_everything():
     run = new_run()
     first, second = np.zeros((6, 4)), np.ones((6, 4))
-    run.record(50.0, 10.0, first)
-    run.record(60.0, 30.0, second)
-    run.record(55.0, 40.0, second, trusted=False)
+    run.record(pair(50.0, 10.0), first)
+    run.record(pair(60.0, 30.0), second)
+    run.record(pair(55.0, 40.0), second, trusted=False)
     found = run.result("max_epochs")
     assert (found.primal, found.dual) == (50.0, pytest.approx(30.0, rel=1e-12))
     np.testing.assert_array_equal(run.weights, first)
@@ -75,7 +80,7 @@ def test_a_run_keeps_the_best_of_everything():
 
 def test_zero_is_a_bound_from_the_start():
     run = new_run()
-    run.record(50.0, -1e6, np.zeros((6, 4)))
+    run.record(pair(50.0, -1e6), np.zeros((6, 4)))
     assert run.result("max_epochs").relative_gap == 1.0
 
 
@@ -84,7 +89,7 @@ def test_the_gap_wanted_is_a_share_of_the_objective_and_of_the_gain():
     at_zero = 40 * math.log(4)
     assert run.at_zero == pytest.approx(at_zero)
     assert run.wanted == pytest.approx(1e-3 * at_zero)
-    run.record(50.0, 45.0, np.zeros((6, 4)))
+    run.record(pair(50.0, 45.0), np.zeros((6, 4)))
     assert run.wanted == pytest.approx(1e-3 * (at_zero - 45.0))
 
 

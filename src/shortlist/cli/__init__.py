@@ -1,13 +1,23 @@
 """The command ``shortlist``. This module imports nothing heavy, so that ``--help`` is instant."""
 
+import gc
 from collections.abc import Sequence
 from typing import NoReturn
 
 __all__ = ["main"]
+
+# New objects before cycles among them are looked for. Imports make hundreds of thousands, and none
+# is garbage: looking after every 700, as Python does, takes a tenth of a command's start.
+OBJECTS_BETWEEN_COLLECTIONS = 100_000
 
 
 def main(args: Sequence[str] | None = None) -> NoReturn:
     """Run the command line and exit with its code; see ``shortlist --help``."""
     from shortlist.cli.run import run
 
-    raise SystemExit(run(args))
+    gc.set_threshold(OBJECTS_BETWEEN_COLLECTIONS)
+    code = run(args)
+    # The process ends: what is left need not be searched for garbage, which took 0.4 seconds.
+    gc.disable()
+    gc.freeze()
+    raise SystemExit(code)

@@ -21,6 +21,11 @@ The square roots treat rounding errors as independent with mean zero (Higham and
 approach to probabilistic rounding error analysis", SIAM J. Sci. Comput. 41, 2019). ERRORS = 6
 standard deviations are exceeded with probability below 1e-8. Where the bound is not small against
 the tolerance, single precision gives way to double, in which it is negligible.
+
+This is about P and D of one pair, whose common errors cancel. By itself, P errs by what errors of
+the scores change the losses, to first order in |grad L(s_i)|_1, and D likewise in |v_i|_1. Both are
+at most r, the largest 1-norm of a gradient, for every example: a coarser bound, needed only between
+a primal and a dual bound of different evaluations.
 """
 
 from math import sqrt
@@ -37,18 +42,29 @@ DOMAIN_ULPS = 4.0
 
 
 class Certificate(NamedTuple):
-    """P(W) and a lower bound on the optimum; ``rounding`` is the part of the gap that bounds it."""
+    """P(W) and a lower bound on the optimum, a pair: their difference is at least the true gap.
+
+    ``rounding`` is the part of the gap that bounds rounding. By itself, the primal errs by
+    ``doubt`` at most, and ``alone`` is the dual bound that holds with any primal.
+    """
 
     primal: float
     dual: float
     rounding: float
+    doubt: float
+    alone: float
 
 
 def rounding_in_sums(sums: Sums, width: float, column: float, dtype: np.dtype) -> float:
     """A bound on the effect of rounding on the sum over examples."""
     unit = 0.5 * float(np.finfo(dtype).eps)
-    scores = ERRORS * sqrt(width) * unit * column * sqrt(sums.distances)
+    scores = rounding_in_scores(sqrt(sums.distances), width, column, dtype)
     return scores + KERNEL_ULPS * unit * sums.sizes
+
+
+def rounding_in_scores(reach: float, width: float, column: float, dtype: np.dtype) -> float:
+    """A bound on the effect of rounded scores; sqrt(sum_i (C_i |x_i| |g_i|_1)^2) is ``reach``."""
+    return ERRORS * sqrt(width) * 0.5 * float(np.finfo(dtype).eps) * column * reach
 
 
 def rounding_in_weights(squares: float, dtype: np.dtype) -> float:
@@ -67,8 +83,16 @@ def rounding_in_duals(sums: Sums, domain_known: bool, dtype: np.dtype) -> float:
     return 0.5 * ERRORS**2 * sums.moves + unknown
 
 
-def certificate(sums: Sums, norm: float, drift: float, rounding: float) -> Certificate:
-    """From the sums over examples, |W|^2 and bounds on 1/2 |W - W(v)|^2 and on rounding."""
+def certificate(
+    sums: Sums, norm: float, drift: float, rounding: float, doubt: float, smooth: bool
+) -> Certificate:
+    """From the sums over examples, |W|^2 and bounds on 1/2 |W - W(v)|^2 and on rounding.
+
+    ``doubt`` bounds what rounded scores do to P or D by themselves. For D ``rounding`` will do if
+    the loss has kinks: then |v_i|_1 is part of what it is made of.
+    """
     primal = 0.5 * norm + sums.losses
     gap = max(sums.losses + sums.conjugates - sums.products, 0.0) + drift + rounding
-    return Certificate(primal, primal - gap, drift + rounding)
+    dual = primal - gap
+    alone = dual - doubt if smooth else dual
+    return Certificate(primal, dual, drift + rounding, rounding + doubt, alone)
