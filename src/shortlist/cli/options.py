@@ -107,13 +107,15 @@ class MachineOptions:
         Option(
             metavar="SIZE",
             help="Keep the process below this much memory, such as 4GB: DATA that is larger is "
-            "read in pieces.",
+            "read in pieces. With --workers: each of them, and they read DATA themselves.",
         ),
     ] = None
     workers: Annotated[
         int | None,
         Option(
-            metavar="N", help="Train on so many workers of a Ray cluster, each with a part of DATA."
+            metavar="N",
+            help="Train on so many workers of a Ray cluster, each with a part of DATA. They read "
+            "the files of a folder themselves, under the same names; one file is read here.",
         ),
     ] = None
     ray: Annotated[
@@ -125,12 +127,12 @@ class MachineOptions:
         ),
     ] = None
 
-    def check(self) -> None:
+    def check(self, kernel: "KernelOptions") -> None:
         """Raise ValueError for options that do not go together."""
         if self.ray is not None and self.workers is None:
             raise ValueError("--ray needs --workers N: how many workers to train on")
-        if self.workers is not None and self.memory_limit is not None:
-            raise ValueError("--memory-limit is for one process: leave it out, or --workers")
+        if self.workers is not None and kernel.kernel is not None:
+            raise ValueError("--workers is for linear scores: leave it out, or --kernel")
 
     @property
     def given(self) -> list[str]:

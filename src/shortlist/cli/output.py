@@ -36,7 +36,8 @@ def say_data(output: OutputOptions, data: LabeledData, *more: str | None) -> Non
     from shortlist.cli.data import describe_data, how_read
     from shortlist.cli.hints import row_number_hint, scale_hint
 
-    hints = [row_number_hint(data), scale_hint(data)]
+    looked_at = hasattr(data.X, "__getitem__")  # not the rows that workers hold
+    hints = [row_number_hint(data), scale_hint(data)] if looked_at else []
     lines = [how_read(data).describe(), describe_data(data), *hints, *more]
     say(output, "\n".join(escape_controls(line) for line in lines if line is not None))
 

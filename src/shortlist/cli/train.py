@@ -6,7 +6,8 @@ import typer
 
 from shortlist._text import counted
 from shortlist.cli.checkpoints import CheckpointOptions
-from shortlist.cli.data import how_read, labels_in, read_data
+from shortlist.cli.cluster import accuracies, fit, training_data
+from shortlist.cli.data import how_read, labels_in
 from shortlist.cli.liblinear import weights_hint
 from shortlist.cli.models import (
     check_trainable,
@@ -148,45 +149,37 @@ def _fit(
 ) -> tuple[Any, dict[str, Any], dict[str, Any]]:
     """The fitted classifier, what there is to tell of it, and how its data was read."""
     parameters = estimator_parameters(loss, shape, solver, output)
-    machine.check()
+    machine.check(kernel)
     start = None
     if warm_start is not None:
         from shortlist.cli.warm_start import open_start
 
         start = open_start(warm_start, parameters, kernel, machine)
     like = None if start is None else start.reading
-    on_disk = machine.memory_limit is not None
-    examples = read_data(name, reading, "train", like=like, on_disk=on_disk)
-    X, y = examples
-    if start is not None:
-        start.check_labels(examples)
-
-    labels = labels_in(examples)
-    weights = class_weights(shape.class_weight, labels)
-    parameters.update(C=cost, class_weight=weights, memory_limit=machine.memory_limit, **kept_in)
-    model = make_classifier(kernel, **parameters) if start is None else start.model
-    if start is not None:
-        model.set_params(**parameters, warm_start=True)
-    check_trainable(model, examples)
-    like = like or how_read(examples)
-    held_out = read_validation(like, validation, reading) if validation is not None else None
-    say_data(output, examples, weights_hint(loss.liblinear_type, weights, labels))
-    if held_out is not None and not output.quiet:
-        say_differences(held_out, like, labelled=True)
-    with told_of_compilation(output) as compilation:
-        if machine.workers is None:
-            model.fit(X, y, sample_weight=examples.weight)
-        else:
-            from shortlist import distributed
-
-            where: dict[str, Any] = {"n_workers": machine.workers, "address": machine.ray}
-            distributed.fit(model, X, y, sample_weight=examples.weight, **where)
-    if start is not None:
-        model.set_params(warm_start=False)
-    remember_names(model, examples)
-    accuracies = {"training": _accuracies(model, examples)}
-    if held_out is not None:
-        accuracies["validation"] = _accuracies(model, held_out)
+    with training_data(name, reading, like, machine) as examples:
+        if start is not None:
+            start.check_labels(examples)
+        labels = labels_in(examples)
+        weights = class_weights(shape.class_weight, labels)
+        limit = machine.memory_limit
+        parameters.update(C=cost, class_weight=weights, memory_limit=limit, **kept_in)
+        model = make_classifier(kernel, **parameters) if start is None else start.model
+        if start is not None:
+            model.set_params(**parameters, warm_start=True)
+        check_trainable(model, examples)
+        like = like or how_read(examples)
+        held_out = read_validation(like, validation, reading) if validation is not None else None
+        say_data(output, examples, weights_hint(loss.liblinear_type, weights, labels))
+        if held_out is not None and not output.quiet:
+            say_differences(held_out, like, labelled=True)
+        with told_of_compilation(output) as compilation:
+            fit(model, examples, machine)
+        if start is not None:
+            model.set_params(warm_start=False)
+        remember_names(model, examples)
+        measured = {"training": accuracies(model, examples)}
+        if held_out is not None:
+            measured["validation"] = accuracies(model, held_out)
     result = model.result_
     summary = {
         "data": name,
@@ -203,16 +196,9 @@ def _fit(
         "epochs": result.epochs,
         "seconds": result.seconds,
         "compile_seconds": compilation.seconds,
-        "accuracy": accuracies,
+        "accuracy": measured,
     }
     return model, summary, {"reading": like.to_dict()}
-
-
-def _accuracies(model: Any, examples: Any) -> dict[str, float]:
-    from shortlist.cli.ranking import rank_labels
-
-    ranking = rank_labels(model, examples)
-    return {f"top-{k}": ranking.accuracy(k) for k in sorted({1, model.k})}
 
 
 def _lines(summary: dict[str, Any]) -> list[str]:
@@ -230,7 +216,7 @@ def _lines(summary: dict[str, Any]) -> list[str]:
     ]
     if math.isfinite(summary["relative_gap"]):
         lines[-1] += f", within {summary['relative_gap']:.2%} of the best possible (certified)"
-    for name, accuracies in summary["accuracy"].items():
-        shown = ", ".join(f"{k} {percent(share)}%" for k, share in accuracies.items())
+    for name, shares in summary["accuracy"].items():
+        shown = ", ".join(f"{k} {percent(share)}%" for k, share in shares.items())
         lines.append(f"{name} accuracy: {shown}")
     return lines
