@@ -66,7 +66,7 @@ def weights_bytes() -> float:
 
 @dataclass(frozen=True)
 class Counted:
-    """What a fit asked of its workers: epochs, and calls by name."""
+    """The epochs of a fit, and how often it called each method of its workers."""
 
     epochs: float
     gap: float

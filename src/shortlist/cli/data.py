@@ -29,7 +29,7 @@ _USED_BY = {
     "mat": {"label", "labels"},
     "named": set[str](),
 }
-_FOR_ALL = {"format", "split", "precision", "names", "scale"}
+_USED_BY_ALL = {"format", "split", "precision", "names", "scale"}
 _TABLES = ("csv", "parquet", "arrow")
 
 
@@ -191,7 +191,7 @@ def _column(text: str) -> str | int:
 def _refuse_unused(options: ReadingOptions, kind: str, name: str) -> None:
     """An option that would be passed over in silence is an error."""
     for field in fields(options):
-        if field.name in _FOR_ALL | _USED_BY[kind]:
+        if field.name in _USED_BY_ALL | _USED_BY[kind]:
             continue
         if getattr(options, field.name) != field.default:
             users = [k for k, used in _USED_BY.items() if field.name in used]

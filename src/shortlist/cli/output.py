@@ -180,8 +180,8 @@ def is_device(path: Path) -> bool:
 def written_to(path: str) -> Iterator[str]:
     """Yield the name of a file to write, for ``path``.
 
-    It is ``path`` itself, for somebody who writes whole files or none. Standard output and devices
-    are given the content of a temporary file at the end.
+    It is ``path`` itself if that is a file; the caller writes it whole or not at all. For standard
+    output and devices it is a temporary file, which is copied there at the end.
     """
     if not is_standard_output(path) and not is_device(Path(path)):
         yield path
@@ -207,9 +207,6 @@ def size_of(path: str) -> str:
 
 
 def readable_size(n_bytes: int) -> str:
-    size = float(n_bytes)
-    for unit in ("bytes", "kB", "MB"):
-        if size < 1000:
-            return f"{size:.0f} {unit}" if unit == "bytes" else f"{size:.1f} {unit}"
-        size /= 1000
-    return f"{size:.1f} GB"
+    from rich.filesize import decimal
+
+    return decimal(n_bytes)

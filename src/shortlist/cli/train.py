@@ -1,9 +1,8 @@
 """``shortlist train``: fit a model and save it."""
 
-from typing import Annotated, Any
+from typing import Any
 
 import typer
-from typer import Option
 
 from shortlist._text import counted
 from shortlist.cli.checkpoints import CheckpointOptions
@@ -45,6 +44,7 @@ from shortlist.cli.output import (
 from shortlist.cli.reading import ReadingOptions
 from shortlist.cli.run import FAILED, INTERRUPTED
 from shortlist.cli.saving import save_somewhere
+from shortlist.cli.unfold import option
 
 
 def train(
@@ -57,48 +57,29 @@ def train(
     solver: SolverOptions,
     machine: MachineOptions,
     checkpoints: CheckpointOptions,
-    warm_start: Annotated[
-        str | None,
-        Option(
-            metavar="MODEL",
-            rich_help_panel=TRAINING,
-            help="Begin at the weights of this model instead of at zero. It must have the same "
-            "loss, classes and features; C and the examples may differ. DATA is read as its data "
-            "was.",
-        ),
-    ] = None,
-    folds: Annotated[
-        int | None,
-        Option(
-            "-v",
-            "--folds",
-            metavar="N",
-            rich_help_panel=TRAINING,
-            help="Print the accuracy of N-fold cross-validation; no model is made.",
-        ),
-    ] = None,
-    validation: Annotated[
-        str | None,
-        Option(
-            "--val",
-            metavar="DATA",
-            rich_help_panel=TRAINING,
-            help="Other data to measure the accuracy on. It is read like DATA; of a data set in "
-            "parts, its val.",
-        ),
-    ] = None,
+    warm_start: str | None = option(
+        "--warm-start MODEL",
+        "Begin at the weights of this model instead of at zero. It must have the same loss, "
+        "classes and features; C and the examples may differ. DATA is read as its data was.",
+        panel=TRAINING,
+    ),
+    folds: int | None = option(
+        "-v --folds N",
+        "Print the accuracy of N-fold cross-validation; no model is made.",
+        panel=TRAINING,
+    ),
+    validation: str | None = option(
+        "--val DATA",
+        "Other data to measure the accuracy on. It is read like DATA; of a data set in parts, its "
+        "val.",
+        panel=TRAINING,
+    ),
     reading: ReadingOptions,
-    model: Annotated[
-        str | None,
-        Option(
-            "-o",
-            "--output",
-            metavar="MODEL",
-            rich_help_panel=OUTPUT,
-            help="Where to save the model. The file appears whole or not at all. - is standard "
-            "output.",
-        ),
-    ] = None,
+    model: str | None = option(
+        "-o --output MODEL",
+        "Where to save the model. The file appears whole or not at all. - is standard output.",
+        panel=OUTPUT,
+    ),
     output: OutputOptions,
 ) -> None:
     """Train a classifier for its shortlist of k labels, and save it.
@@ -167,7 +148,6 @@ def _fit(
     kept_in: dict[str, Any],
 ) -> tuple[Any, dict[str, Any], dict[str, Any]]:
     """The fitted classifier, what there is to tell of it, and how its data was read."""
-
     parameters = estimator_parameters(loss, shape, solver, output)
     machine.check(kernel)
     start = None
