@@ -1,4 +1,4 @@
-"""Whatever ends a fit: the best primal, the best bound, and the weights that belong to it."""
+"""However a fit ends, it returns the best primal, the best bound and the weights of the former."""
 
 import numpy as np
 import pytest

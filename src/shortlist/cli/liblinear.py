@@ -1,4 +1,4 @@
-"""What users of LIBLINEAR are used to type: types of solvers, and weights of classes."""
+"""LIBLINEAR's way of writing options: types of solvers, and weights of classes."""
 
 from collections.abc import Collection, Sequence
 from typing import Any
@@ -47,7 +47,7 @@ def weights_hint(number: int | None, weights: Any, classes: Collection[Any]) -> 
 
 
 def usage_hint(message: str) -> str:
-    """What to add to an error of usage that users of LIBLINEAR may meet."""
+    """Advice for users of LIBLINEAR to append to an error of usage; empty if there is none."""
     if message.startswith("Option '-C' requires"):
         return ": a number. LIBLINEAR's -C, which searches for one, is shortlist cv"
     return ""

@@ -283,7 +283,7 @@ class TopKClassifierCV(ShortlistClassifier):
         models: dict[tuple[int, float], TopKClassifier],
     ) -> None:
         for model in models.values():
-            # Asked alone, a chosen model treats its input as this estimator does.
+            # A chosen model used by itself prepares its input as this estimator does.
             model.normalize = self.normalize
             if hasattr(self, "feature_names_in_"):
                 model.feature_names_in_ = self.feature_names_in_

@@ -281,7 +281,7 @@ class TopKClassifier(UpdateMixin, PathMixin, CallbackSupportMixin, ShortlistClas
         descends = same_features and by_descent and grown
         if descends and problem.loss.smooth:
             return None, weights
-        # The gradients of a hinge are poor duals: its own go along with the weights.
+        # Gradients of a hinge are poor duals, so the model keeps its duals with the weights.
         return state_from_duals(problem, state.duals, state.starts), weights if descends else None
 
     def _start_from_file(self, problem: Problem) -> tuple[State | None, NDArray | None]:
@@ -307,7 +307,7 @@ class TopKClassifier(UpdateMixin, PathMixin, CallbackSupportMixin, ShortlistClas
         return lambda weights: accuracy(X_val @ weights[:-1] + bias * weights[-1])
 
     def _attributes(self, weights: NDArray, examples: Rows | None = None) -> dict[str, Any]:
-        """What a model with these weights predicts from."""
+        """The attributes from which a model with these weights predicts."""
         bias = constant_feature(self)
         # A copy in any shape: the transpose of a single row is a view, and training goes on.
         coef = np.array(weights[:-1].T, order="C")
