@@ -44,7 +44,7 @@ from shortlist.estimators.updates import (
     duals_fit,
     start_from_weights,
 )
-from shortlist.projections.rows import check_k
+from shortlist.projections.checks import check_k
 from shortlist.solvers.problem import Problem
 from shortlist.solvers.records.run import Callback
 from shortlist.solvers.storage import State
