@@ -18,7 +18,7 @@ from shortlist.estimators.normalization import normalized
 from shortlist.estimators.training import check_input, constant_feature, loss_of
 from shortlist.estimators.updates import LastFit
 from shortlist.losses import Loss
-from shortlist.projections.rows import check_k
+from shortlist.projections.checks import check_k
 from shortlist.solvers.duals import as_array
 from shortlist.solvers.records.certificate import ERRORS, KERNEL_ULPS, distance_to_optimum
 from shortlist.solvers.storage.base import chunks

@@ -28,7 +28,7 @@ from shortlist.estimators.fitted import all_or_nothing
 from shortlist.estimators.linear import TopKClassifier
 from shortlist.estimators.shortlists import ShortlistClassifier
 from shortlist.estimators.training import takes_several_labels
-from shortlist.projections.rows import check_k
+from shortlist.projections.checks import check_k
 from shortlist.solvers.records.result import Result
 
 

@@ -21,7 +21,7 @@ from shortlist.estimators.two_classes import folded
 from shortlist.losses.registry import with_probabilities
 from shortlist.metrics._indicators import as_indicator, hit_rate
 from shortlist.metrics._ranks import top_columns
-from shortlist.projections.rows import check_k
+from shortlist.projections.checks import check_k
 
 
 def _gives_probabilities(estimator: Any) -> bool:

@@ -26,8 +26,8 @@ from shortlist.losses.ordered import OrderedHinge
 from shortlist.losses.ova import OVAHinge, OVALogistic
 from shortlist.losses.printed import PrintedHinge
 from shortlist.losses.truncated import TruncatedEntropy
+from shortlist.projections.checks import HINGE_VARIANTS, VARIANTS, check_variant, check_weights
 from shortlist.projections.entropic import kind_of
-from shortlist.projections.rows import HINGE_VARIANTS, VARIANTS, check_variant, check_weights
 
 
 class Parameters(NamedTuple):
