@@ -8,6 +8,8 @@ from importlib.metadata import PackageNotFoundError, version
 
 from rich.console import Console
 
+from shortlist._machine import processor_name
+
 PACKAGES = ("shortlist", "numpy", "numba", "scikit-learn", "torch", "cyanure")
 
 
@@ -20,7 +22,7 @@ def output() -> Console:
 def describe_machine() -> dict[str, str]:
     """Facts for the head of a table and for its JSON file."""
     facts = {
-        "processor": f"{_processor()}, {os.cpu_count()} logical",
+        "processor": f"{processor_name()}, {os.cpu_count()} logical",
         "OMP_NUM_THREADS": os.environ.get("OMP_NUM_THREADS", "not set"),
         "BLAS threads": ", ".join(sorted(_blas_threads())) or "unknown",
         "load": load(),
@@ -43,14 +45,3 @@ def _blas_threads() -> set[str]:
     from threadpoolctl import threadpool_info
 
     return {f"{pool['internal_api']} {pool['num_threads']}" for pool in threadpool_info()}
-
-
-def _processor() -> str:
-    try:
-        with open("/proc/cpuinfo", encoding="utf-8") as lines:
-            for line in lines:
-                if line.startswith("model name"):
-                    return line.partition(":")[2].strip()
-    except OSError:
-        pass
-    return platform.processor() or platform.machine()

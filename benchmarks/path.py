@@ -65,7 +65,7 @@ def sweep(template: TopKClassifier, data: Examples, Cs: np.ndarray, *, warm: boo
     """Fit for every C, along the path or each from nothing."""
     began = time.perf_counter()
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # what has not converged shows in the gaps
+        warnings.simplefilter("ignore")  # fits that did not converge show in the gaps
         if warm:
             models = template.fit_path(data.X, data.y, Cs)
         else:

@@ -8,7 +8,7 @@ The best possible objective P* is bounded from below by a dual certified to a re
 computed here in double for all. Few peers tell their objective as they go, so each gets the
 weakest setting on its ladder that reaches the target, found by doubling and bisection to 5%;
 only runs with that setting are timed, all solvers in turn. "shortlist, certified" is given no such
-help: it stops when its own certificate says so, and the ratios are to its time. Nobody
+help: it stops when its own certificate says so, and the ratios are to its time. No solver
 fits an intercept. Compilation and imports are not timed. Threads are the caller's choice
 (OMP_NUM_THREADS) and are reported.
 """

@@ -3,7 +3,7 @@
     generate FOLDER [ROWS]               1,281,167 x 768 float32 features of 1000 classes, 3.9 GB
     fit FOLDER LOSS C [LIMIT] [CS...]    train on them, mapped; with CS the path over C
     rounds                               rounds and bytes to the gap for 1, 2, 4 and 8 workers
-    speed                                two workers against one process with two threads
+    speed [ROWS FEATURES CLASSES [LOSS]] two workers against one process with two threads
 
 ``docs/scale.md`` has what they print. A fit also measures the two products with the data that an
 epoch cannot avoid, in the same process on part of the rows, before training and after it.
@@ -13,15 +13,23 @@ import json
 import resource
 import sys
 import time
+import warnings
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+
+from shortlist import TopKClassifier
 
 N, D, M = 1_281_167, 768, 1000
 # Standard deviation of an example around its class's mean, each of length about one.
 NOISE = 1.5
 ROWS_AT_ONCE = 1 << 16
+# Fits of each kind in a comparison of speeds, in turns; the best counts.
+TURNS = 3
+# What clusters are compared on.
+FITS = [(loss, C) for loss in ("softmax", "smooth_hinge") for C in (0.1, 1.0, 10.0)]
 
 
 def generate(folder: str, rows: str = str(N)) -> None:
@@ -41,8 +49,6 @@ def generate(folder: str, rows: str = str(N)) -> None:
 
 def fit(folder: str, loss: str, C: str, limit: str = "none", *Cs: str) -> None:
     """Print a line of JSON: what training took, and what the products alone would take."""
-    from shortlist import TopKClassifier
-
     X = np.load(Path(folder) / "X.npy", mmap_mode="r")
     y = np.load(Path(folder) / "y.npy")
     k = 5 if loss == "smooth_hinge" else 1
@@ -101,30 +107,68 @@ def _products(X: np.ndarray, rows: int = 1 << 15, repeats: int = 5) -> float:
 
 
 def rounds() -> None:
-    """Rounds and bytes to the gap; times are those of all workers on this machine's cores."""
-    _compare((20_000, 384, 50), (1, 2, 4, 8))
+    """Rounds and bytes to the gap, by workers in this process, which take the same steps."""
+    from benchmarks.one_process import OneProcess
+
+    from shortlist.distributed.storage import RemoteRows
+
+    X, y = clusters(20_000, 384, 50)
+    print("| loss | C | workers | epochs | rounds | evaluations | MB sent | way |")
+    print("| --- | --- | --- | --- | --- | --- | --- | --- |", flush=True)
+    for loss, C in FITS:
+        for workers in (1, 2, 4, 8):
+            parts = np.array_split(np.random.default_rng(0).permutation(len(y)), workers)
+            group = OneProcess([X[part] for part in parts])
+            model = TopKClassifier(loss, C=C, random_state=0)
+            result = model.fit(RemoteRows(group, None), y[np.concatenate(parts)]).result_
+            visits = group.calls["epoch"] + group.calls["polish"]
+            print(
+                f"| {loss} | {C:g} | {workers} | {result.epochs:.1f} | {visits} | "
+                f"{group.calls['loss_gradient']} | {group.bytes_sent / 1e6:.0f} | "
+                f"{result.solver} |",
+                flush=True,
+            )
 
 
-def speed() -> None:
-    """Two workers against one process with two threads, on a problem of some size."""
-    _compare((60_000, 768, 200), (2,))
-
-
-def _compare(shape: tuple[int, int, int], workers: tuple[int, ...]) -> None:
-    """A table in Markdown, from a local Ray; the first rows are one process's."""
+def speed(rows: str = "60000", features: str = "768", classes: str = "200", *losses: str) -> None:
+    """Two workers against one process with two threads; of these losses, or all."""
     from shortlist.distributed.cluster import Cluster, connected
     from shortlist.distributed.shards import shards_of_arrays
     from shortlist.distributed.storage import rows_with_workers
 
-    X, y = clusters(*shape)
+    X, y = clusters(int(rows), int(features), int(classes))
     print("| loss | C | workers | epochs | rounds | MB sent | seconds | speed | way |")
     print("| --- | --- | --- | --- | --- | --- | --- | --- | --- |")
-    with connected(Cluster(max(workers))):
-        alone = _fits("one process", X, y, {})
-        for n_workers in workers:
-            shards, order = shards_of_arrays(X, n_workers)
-            with rows_with_workers(shards, Cluster(n_workers), None) as rows:
-                _fits(str(n_workers), rows, y[order], alone)
+    cluster = Cluster(2)
+    with connected(cluster):
+        shards, order = shards_of_arrays(X, 2)
+        with rows_with_workers(shards, cluster, None) as there:
+            for loss, C in FITS:
+                if not losses or loss in losses:
+                    _race(loss, C, (X, y), (there, y[order]))
+
+
+def _race(loss: str, C: float, here: tuple[Any, Any], there: tuple[Any, Any]) -> None:
+    """Print a row for one process and one for two workers: the best of some turns each."""
+    group = there[0].group
+    for X, y in (here, there):  # kernels are loaded
+        with warnings.catch_warnings(action="ignore", category=ConvergenceWarning):
+            TopKClassifier(loss, max_epochs=1).fit(X, y)
+    seconds: dict[str, list[float]] = {"one process": [], "2": []}
+    lines = {}
+    for _ in range(TURNS):
+        for name, (X, y) in zip(seconds, (here, there), strict=True):
+            group.sums = group.bytes_sent = 0
+            began = time.perf_counter()
+            result = TopKClassifier(loss, C=C, random_state=0).fit(X, y).result_
+            seconds[name].append(time.perf_counter() - began)
+            sent = f"{group.sums} | {group.bytes_sent / 1e6:.0f}"
+            lines[name] = f"{result.epochs:.1f} | {sent}", result.solver
+    alone = min(seconds["one process"])
+    for name, (counts, solver) in lines.items():
+        best = min(seconds[name])
+        row = f"{counts} | {best:.2f} | {alone / best:.2f} | {solver}"
+        print(f"| {loss} | {C:g} | {name} | {row} |", flush=True)
 
 
 def clusters(n: int, d: int, m: int) -> tuple[np.ndarray, np.ndarray]:
@@ -134,35 +178,6 @@ def clusters(n: int, d: int, m: int) -> tuple[np.ndarray, np.ndarray]:
     X = random.standard_normal((m, d), np.float32)[y]
     X += 2 * random.standard_normal((n, d), np.float32)
     return X / np.linalg.norm(X, axis=1, keepdims=True), y
-
-
-Fits = dict[tuple[str, float], float]
-
-
-def _fits(name: str, X: Any, y: np.ndarray, alone: Fits) -> Fits:
-    """Print a row for each loss and C; returns the seconds they took."""
-    from shortlist import TopKClassifier
-
-    taken: Fits = {}
-    group = getattr(X, "group", None)
-    for loss in ("softmax", "smooth_hinge"):
-        for C in (0.1, 1.0, 10.0):
-            model = TopKClassifier(loss, C=C, random_state=0)
-            model.fit(X, y)  # kernels are loaded
-            if group:
-                group.sums = group.bytes_sent = 0
-            began = time.perf_counter()
-            model.fit(X, y)
-            seconds = taken[loss, C] = time.perf_counter() - began
-            result = model.result_
-            sums, sent = (group.sums, group.bytes_sent) if group else (0, 0)
-            print(
-                f"| {loss} | {C:g} | {name} | {result.epochs:.1f} | {sums} | {sent / 1e6:.1f} | "
-                f"{seconds:.2f} | {alone.get((loss, C), seconds) / seconds:.2f} | "
-                f"{result.solver} |",
-                flush=True,
-            )
-    return taken
 
 
 if __name__ == "__main__":

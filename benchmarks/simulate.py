@@ -10,13 +10,12 @@ from __future__ import annotations
 import argparse
 import math
 from collections import Counter
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from benchmarks.one_process import OneProcess
 from benchmarks.scale import clusters
-from numpy.typing import NDArray
 
 MACHINES = (8, 32, 128)
 # Rounds in an epoch that are tried; the quickest is shown.
@@ -28,6 +27,9 @@ SMALL = (24_000, 400, 40)
 LARGE = (14_000_000, 1024, 21_841)
 # Nonzero duals of an example that hinges keep, in the mean, and bytes of one with its class.
 HINGE_DUALS, HINGE_DUAL_BYTES = 50, 1.25 * 6
+# What visits on the support of all examples cost, in epochs: a number there costs as much as eight
+# in the products of an epoch.
+SUPPORT_SHARE = 8 * HINGE_DUALS / LARGE[2]
 # Bytes of a number.
 NUMBER = 4
 
@@ -64,45 +66,22 @@ def weights_bytes() -> float:
 
 @dataclass(frozen=True)
 class Counted:
-    """What a fit asked of its workers: epochs, and calls by name."""
+    """The epochs of a fit, and how often it called each method of its workers."""
 
     epochs: float
     gap: float
     calls: Counter[str]
 
+    @property
+    def rounds(self) -> int:
+        """Messages with changes of W: those of epochs, and of visits on the support."""
+        return self.calls["epoch"] + self.calls["polish"]
+
 
 def count(loss: str, machines: int, rounds: int, duals: bool = True) -> Counted:
     """Train the small problem with so many workers in this process."""
     from shortlist import TopKClassifier
-    from shortlist.distributed.group import Group
     from shortlist.distributed.storage import RemoteRows
-    from shortlist.distributed.worker import Worker
-
-    class OneProcess(Group):
-        """Workers that are called in turn."""
-
-        def __init__(self, parts: list[NDArray]) -> None:
-            self.shards = [_Rows(part) for part in parts]
-            self.rows_per_round = math.ceil(len(parts[0]) / rounds)
-            self.prepared, self.replaced, self.loaded = {}, set(), []
-            self._workers = [Worker() for _ in parts]
-            self.calls: Counter[str] = Counter()
-
-        def put(self, array: NDArray) -> Any:
-            return array
-
-        def ask(self, method: str, arguments: Callable[[int], tuple]) -> list[Any]:
-            self.calls[method] += 1
-            return [
-                getattr(worker, method)(*arguments(number))
-                for number, worker in enumerate(self._workers)
-            ]
-
-        def ask_sum(
-            self, method: str, arguments: Callable[[int], tuple]
-        ) -> tuple[list[Any], NDArray]:
-            found = self.ask(method, arguments)
-            return [report for report, _ in found], sum(array for _, array in found)
 
     class Rows(RemoteRows):
         def open_storage(self, *options: Any) -> Any:
@@ -112,23 +91,11 @@ def count(loss: str, machines: int, rounds: int, duals: bool = True) -> Counted:
 
     X, y = clusters(*SMALL)
     parts = np.array_split(np.arange(len(y)), machines)
-    group = OneProcess([X[part] for part in parts])
+    rows_per_round = math.ceil(len(parts[0]) / rounds)
+    group = OneProcess([X[part] for part in parts], rows_per_round)
     k = 5 if loss == "smooth_hinge" else 1
     model = TopKClassifier(loss, k=k, random_state=0).fit(Rows(group, None), y)
     return Counted(model.result_.epochs, model.result_.relative_gap, group.calls)
-
-
-@dataclass(frozen=True)
-class _Rows:
-    """A shard that is there already."""
-
-    x: NDArray
-    name: str = "rows"
-
-    def load(self, on_disk: bool, **reading: Any) -> Any:
-        from shortlist.datasets.containers import LabeledData
-
-        return LabeledData(self.x, None, source=self.name)
 
 
 def seconds(
@@ -136,12 +103,15 @@ def seconds(
 ) -> tuple[float, float]:
     """Time on machines of their own, all in all and in messages."""
     rows = LARGE[0] / machines
-    rounds, evaluations = counted.calls["epoch"], counted.calls["loss_gradient"]
+    evaluations = counted.calls["loss_gradient"]
     # A certificate is one product, and so is a rebuild; in double each counts as two.
     looks = 0.5 * counted.calls["certify"] + counted.calls["rebuild"]
-    work = machine.visits * rounds / per_epoch + evaluations + looks
+    epochs = counted.calls["epoch"] / per_epoch + SUPPORT_SHARE * counted.calls["polish"]
+    work = machine.visits * epochs + evaluations + looks
     random = np.random.default_rng(0)
-    calls = max(1, rounds + evaluations + counted.calls["certify"] + counted.calls["rebuild"])
+    calls = max(
+        1, counted.rounds + evaluations + counted.calls["certify"] + counted.calls["rebuild"]
+    )
     slowest = np.exp(machine.jitter * random.standard_normal((calls, machines))).max(axis=1).mean()
     messages = calls * machine.message_seconds(machines)
     return work * machine.pass_seconds(rows) * float(slowest) + messages, messages
@@ -176,7 +146,7 @@ def main() -> None:
             total, messages, rounds, found = min(tried, key=lambda each: each[0])
             of_duals, all_bytes = memory(loss, duals, machines)
             name = loss + ("" if duals else ", no duals")
-            sums = found.calls["epoch"] + found.calls["loss_gradient"]
+            sums = found.rounds + found.calls["loss_gradient"]
             room = "" if all_bytes <= machine.memory else " (no room)"
             print(
                 f"| {name} | {machines} | {rounds if duals else ''} | "

@@ -21,7 +21,7 @@ import numpy as np
 from benchmarks.data import Examples
 
 OWN = "shortlist"
-# Iterations are bounded by patience, not by this.
+# No solver reaches this limit: the time limit of the benchmark ends it earlier.
 ITERATIONS = range(1, 1 << 20)
 TOLERANCES = np.geomspace(10, 1e-6, 71).tolist()
 # newton-cholesky factorises a Hessian of (d m) x (d m) doubles.

@@ -71,7 +71,7 @@ def against_peers(data: Examples, loss: str, C: float) -> tuple[float, str]:
     model.fit(data.X, data.y)  # compiles
     began = time.perf_counter()
     model.fit(data.X, data.y)
-    # Who takes so many times our time is not the fastest, or the target is met by far.
+    # A peer this many times slower than Shortlist is not the fastest; its run is cut short.
     patience = 20.0 * (time.perf_counter() - began) + 1.0
     rows = contest(
         loss,

@@ -14,6 +14,7 @@ import torch
 from torch import nn
 
 from shortlist.datasets import load_letter
+from shortlist.plots import PALETTE
 from shortlist.torch import TopKAccuracy, TopKEntropyLoss, TopKHingeLoss
 
 torch.manual_seed(0)
@@ -53,10 +54,10 @@ criteria = {
     "smooth top-5 hinge": TopKHingeLoss(k=5, smoothing=1.0),
 }
 figure, ax = plt.subplots(figsize=(7, 4), layout="constrained")
-for name, criterion in criteria.items():
+for colour, (name, criterion) in zip(PALETTE, criteria.items(), strict=False):
     torch.manual_seed(1)
     after = accuracies(train(deepcopy(start), criterion, epochs=5, rate=2e-3))
-    ax.plot(range(1, 9), after - before, "o-", label=name)
+    ax.plot(range(1, 9), after - before, "o-", color=colour, label=name)
 ax.axhline(0, color="0.6", linewidth=1, zorder=0)
 ax.set(
     title="Gain of five epochs of fine-tuning",

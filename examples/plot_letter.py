@@ -14,6 +14,7 @@ import numpy as np
 from shortlist import TopKClassifierCV
 from shortlist.datasets import load_letter
 from shortlist.metrics import topk_error
+from shortlist.plots import PALETTE
 
 letter = load_letter()
 ks = (1, 2, 3, 5, 7, 10)
@@ -48,7 +49,7 @@ for name, (loss, k) in methods.items():
 
 figure, ax = plt.subplots(figsize=(7, 4), layout="constrained")
 for number, (name, shares) in enumerate(accuracy.items()):
-    ax.plot(ks, 100 * (shares - accuracy["softmax"]), "o-", color=f"C{number}", label=name)
+    ax.plot(ks, 100 * (shares - accuracy["softmax"]), "o-", color=PALETTE[number], label=name)
 ax.axhline(0, color="0.6", linewidth=1, zorder=0)
 ax.set(
     title="Letter: top-k accuracy against softmax's",

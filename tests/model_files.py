@@ -1,4 +1,4 @@
-"""Model files, edited as somebody with intent could edit them."""
+"""Model files, edited as an attacker could edit them."""
 
 import json
 import struct

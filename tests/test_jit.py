@@ -1,4 +1,4 @@
-"""The door to numba: what kernels do whoever calls them, compiled, loaded or in plain Python."""
+"""Compilation by numba: kernels give the same results compiled, loaded or as plain Python."""
 
 import json
 

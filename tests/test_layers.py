@@ -12,7 +12,7 @@ import shortlist
 PACKAGE = Path(shortlist.__file__).parent
 # From the ground up. A module may import its own part and parts on lower floors.
 FLOORS = [
-    {"_text", "errors", "_json", "_files", "_folders", "_memory", "_sparse"},
+    {"_text", "errors", "_json", "_files", "_folders", "_machine", "_memory", "_sparse"},
     {"_jit_cache", "_jit_compiler", "_compiling", "_jit", "_progress"},
     {"_native", "_encoding", "_state_files", "special", "datasets"},
     {"projections"},
@@ -107,7 +107,7 @@ def test_parts_on_one_floor_do_not_import_each_other_in_a_circle():
 
 
 def test_solver_rooms_build_on_each_other():
-    """storage and kernels know nothing of strategy; nobody but strategy chooses between them."""
+    """storage and kernels do not import strategy; only strategy chooses between them."""
     rooms = {room: number for number, names in enumerate(SOLVER_ROOMS) for room in names}
     for path in (PACKAGE / "solvers").rglob("*.py"):
         own = rooms.get(module_of(path).split(".")[2] if path.parent.name != "solvers" else "", 1)

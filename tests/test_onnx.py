@@ -243,7 +243,7 @@ def test_what_cannot_be_exported_is_explained():
 def test_a_graph_that_no_file_can_hold_is_refused(monkeypatch):
     X, y = examples()
     model = TopKClassifier(random_state=0).fit(X, y)
-    monkeypatch.setattr("shortlist.onnx.export._LARGEST", 100)
+    monkeypatch.setattr("shortlist.onnx.export._MAX_FILE_BYTES", 100)
     with pytest.raises(ValueError, match="an ONNX file holds 2 GiB"):
         shortlist.to_onnx(model)
 

@@ -39,7 +39,7 @@ class CompileTimer(event.Listener):
         with self._lock:
             if self._depth == 1:
                 self._spent += time.perf_counter() - self._begun
-            # An interrupt can come between the two halves of a beginning.
+            # An interrupt can come between the statements that mark a beginning.
             self._depth = max(self._depth - 1, 0)
 
     @property

@@ -230,7 +230,7 @@ class KernelCache:
         """The kernel compiled for these types, or None."""
         if not self._enabled:
             return None
-        # Whatever goes wrong costs a compilation, and nothing else.
+        # An error here costs a compilation, and nothing else.
         with contextlib.suppress(Exception):
             target_context.refresh()
             content = self._file(signature, target_context).read()

@@ -3,15 +3,17 @@
 import math
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
+from pathlib import PurePath
 from types import NoneType, UnionType
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
 
 def plain(value: Any, *, keep_nan: bool = False) -> Any:
-    """Data of JSON's types: NumPy's become Python's, tuples lists, dataclasses mappings, keys text.
+    """Data of JSON's types.
 
-    NaN and infinities, which JSON has not, become None; with ``keep_nan`` they stay, for readers
-    that know them as Python's does.
+    NumPy's types become Python's, tuples lists, dataclasses mappings, keys and paths text. NaN and
+    infinities, which JSON has not, become None; with ``keep_nan`` they stay, for readers that know
+    them as Python's does.
     """
     if is_dataclass(value) and not isinstance(value, type):
         value = {each.name: getattr(value, each.name) for each in fields(value)}
@@ -21,6 +23,8 @@ def plain(value: Any, *, keep_nan: bool = False) -> Any:
         return [plain(entry, keep_nan=keep_nan) for entry in value]
     if hasattr(value, "tolist"):  # NumPy arrays and scalars
         return plain(value.tolist(), keep_nan=keep_nan)
+    if isinstance(value, PurePath):
+        return str(value)
     if isinstance(value, float) and not math.isfinite(value) and not keep_nan:
         return None
     return value
@@ -49,7 +53,7 @@ def typed(kind: Any, data: Any) -> Any:
             arguments = (arguments[0],) * len(data)
         return tuple(typed(each, entry) for each, entry in zip(arguments, data, strict=True))
     if kind in (int, float):
-        return kind(data)  # keys are text in JSON, and whole numbers have no type of their own
+        return kind(data)  # in JSON keys are text, and 1.0 may be written as 1
     if not isinstance(data, kind):
         raise TypeError(f"expected {kind.__name__}, got {data!r}")
     return data

@@ -77,7 +77,7 @@ def address_space_limit() -> int | None:
 
 
 def _address_space_free() -> int | None:
-    """What the limit on the address space leaves, if there is one."""
+    """The address space that the limit leaves to this process; None without a limit."""
     limit = address_space_limit()
     if limit is None:
         return None
@@ -90,7 +90,7 @@ def _address_space_free() -> int | None:
 
 
 def _group_limits() -> Iterator[int | None]:
-    """What every control group above this process leaves: a parent may be the tightest."""
+    """The memory that each control group above this process leaves. A parent's can be the least."""
     try:
         lines = Path("/proc/self/cgroup").read_text(encoding="ascii").splitlines()
     except (OSError, ValueError):

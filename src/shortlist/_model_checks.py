@@ -77,7 +77,7 @@ def _check_common_parameters(params: Any) -> None:
     seed = params.get("random_state")
     seeded = is_integer(seed) and 0 <= seed <= _LARGEST_SEED
     require(seed is None or seeded, f"random_state is {seed!r}")
-    # A path in a file from anybody must not become one that ``fit`` writes to.
+    # A model file may come from anyone: ``fit`` must not write to a path named in it.
     require(params.get("checkpoint") is None, "it names a checkpoint")
     seconds = params.get("checkpoint_every", 0)
     valid = is_real(seconds) and 0 <= float(seconds) < math.inf
@@ -112,7 +112,7 @@ def _check_classes(classes: Any, multilabel: Any) -> np.ndarray:
         labels = classes.tolist()
         require(all(isinstance(label, str) for label in labels), "a class is not text")
         for label in labels:
-            label.encode()  # an error for half a character
+            label.encode()  # raises an error for a lone surrogate
     ordered = bool((classes[1:] > classes[:-1]).all())
     require(ordered, "the classes are not sorted, or one is there twice")
     return classes
@@ -170,6 +170,9 @@ def _check_linear(arrays: Arrays, meta: Meta) -> None:
     n_classes, n_features = _check_fitted(meta, model)
     coef = check_array("coef", arrays["coef"], (n_classes, n_features))
     _check_intercept(model, arrays["intercept"], (n_classes,), coef.dtype)
+    if "class_distances" in arrays:
+        distances = check_array("class_distances", arrays["class_distances"], (n_classes,))
+        require(distances.min() >= 0, "a distance to the optimum is negative")
 
 
 def _check_kernel(arrays: Arrays, meta: Meta) -> None:

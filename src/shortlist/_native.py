@@ -189,7 +189,7 @@ def _announce(signals, place, value):
 
 
 if numba.config.DISABLE_JIT:
-    # Kernels run as plain Python then: NumPy multiplies, and nobody waits for another thread.
+    # Kernels run as plain Python: NumPy multiplies, and no thread waits for another.
 
     def multiply(blas, a, b, c):
         c[:] = a @ b

@@ -71,7 +71,7 @@ def duration(seconds: float) -> str:
 
 @dataclass(frozen=True)
 class Plan:
-    """What there is to do; see :func:`progress_on`."""
+    """The title, number and cost of the tasks; see :func:`progress_on`."""
 
     title: str
     count: int | None
@@ -210,7 +210,7 @@ class StatusLine:
         self.console = console
         on_terminal = console.is_terminal
         self.pause = SECONDS_BETWEEN_STATES if on_terminal else SECONDS_BETWEEN_LINES
-        # A terminal shows the first state at once. A log does not want to hear of short work twice.
+        # A terminal shows the first state at once. A log does not: short work would fill two lines.
         self.last_written = time.monotonic() - (self.pause if on_terminal else 0.0)
         self.kept_back = ""
         self.live: Live | None = None

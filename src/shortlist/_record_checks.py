@@ -67,6 +67,11 @@ def check_result(result: Any, convex: bool) -> None:
             require(moment.dual <= moment.primal + slack, "dual is larger than primal")
         else:
             require(isinstance(moment.dual, float), "dual is not a number")
+    nearest = math.sqrt(record.gap) * (1 - ROUNDING)
+    require(
+        is_real(record.distance) and not record.distance < nearest,
+        f"the distance to the optimum is {record.distance!r}, less than the gap allows",
+    )
     check_number("epochs", record.epochs)
     for moment in record.history:
         check_number("epoch", moment.epoch)

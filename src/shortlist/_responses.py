@@ -1,4 +1,4 @@
-"""What a fitted classifier says of every class: raw scores or probabilities, chunk by chunk."""
+"""The scores or probabilities of all classes from a fitted classifier, chunk by chunk."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ from ._files import atomic_write
 from .datasets.files import check_readable, plain_errors
 from .errors import DataError
 
-# safetensors' own limit on the header, and a guard against reading rubbish as a length.
+# The limit of safetensors on the header's length. A damaged length is usually far larger.
 _LARGEST_HEADER = 100_000_000
 _SHOWN_REASON = 300
 _TYPES = {"b": "BOOL", "i": "I{}", "u": "U{}", "f": "F{}"}
@@ -52,7 +52,7 @@ class FileKind:
 
 @dataclass(frozen=True)
 class Header:
-    """What a file says of itself, and the types and shapes of its arrays."""
+    """The metadata of a file, and the types and shapes of its arrays."""
 
     own: dict[str, Any]
     arrays: dict[str, tuple[str, tuple[int, ...]]]
@@ -111,7 +111,7 @@ def read_header(path: str, kind: FileKind) -> Header:
     if not text.startswith(b"{"):
         raise kind.error(stranger, path=path)
     if len(text) < length:
-        # Cut within the header; its beginning tells whose file it is.
+        # The file ends within its header. The header's beginning shows which program wrote it.
         if kind.mark.encode() in text:
             raise kind.error("is cut short", path=path)
         raise kind.error(f"{stranger}, or is cut short", path=path)
@@ -162,7 +162,7 @@ def told_as(kind: FileKind, path: str) -> Iterator[None]:
         raise
     except DataError as error:
         raise kind.error(str(error).removeprefix(f"{path}: "), path=path) from None
-    except Exception as error:  # of a file that anybody may have written
+    except Exception as error:  # the file may come from anyone
         reason = str(error) if isinstance(error, ValueError) else f"{type(error).__name__}: {error}"
         message = f"does not hold a complete {kind.name} ({reason[:_SHOWN_REASON]})"
         raise kind.error(message, path=path) from error

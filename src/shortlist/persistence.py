@@ -47,7 +47,7 @@ _REGISTERED = {
     "TopKClassifierCV": "shortlist.estimators",
     "KernelTopKClassifier": "shortlist.estimators",
 }
-# The same for what stands around a model, and is saved with it.
+# The same for the objects around a model that are saved with it.
 _AROUND_A_MODEL = {
     "ConformalShortlist": "shortlist.conformal",
     "TemperatureScaling": "shortlist.probabilities",
@@ -57,7 +57,7 @@ _AROUND_A_MODEL = {
 
 @dataclass(frozen=True)
 class ModelInfo:
-    """What a model file says of itself, read without its arrays.
+    """The metadata of a model file, read without its arrays.
 
     ``meta`` is the estimator's own dictionary (parameters, fitted attributes, the training's
     record), in which an array is shown as its type and shape.
@@ -143,7 +143,7 @@ def _load(name: str, *, scores_only: bool) -> Any:
 
         def decode(entry: dict[str, Any]) -> Any:
             meta = entry["state"]["meta"]
-            # A model within another, as of a search, is needed whole.
+            # A model within another, as a search has, is loaded whole.
             alone = scores_only and entry["estimator"] == header.own["estimator"]
             if not alone or not LinearScores.can_hold(entry["estimator"], meta):
                 return _decode_model(entry)

@@ -1,4 +1,4 @@
-"""Lemma 1 by enumeration: the smallest top-k error and who attains it."""
+"""Lemma 1 by enumeration: the smallest top-k error and the shortlists that attain it."""
 
 from itertools import permutations
 

@@ -12,6 +12,7 @@ from shortlist.calibration import (
     worst_topk_error,
 )
 from shortlist.calibration._families import infimum
+from shortlist.calibration._theorems import proved_excess_risk
 from tests.calibration.distributions import describe
 
 LOSSES = [
@@ -74,6 +75,9 @@ def test_two_labels_are_the_worst_for_softmax_and_logistic(epsilon):
     divergence = np.log(2) + (halves * np.log(halves)).sum()
     softmax = regret_bound("softmax", epsilon, n_classes=4)
     assert softmax.value == pytest.approx(divergence, rel=1e-9)
+    # Theorem 1 is sharp: the divergence is epsilon^2/2 + epsilon^4/12 + ...
+    assert softmax.proved == pytest.approx(epsilon**2 / 2)
+    assert softmax.proved < softmax.value < softmax.proved * (1 + epsilon**2 / 2)
     assert regret_bound("ova_logistic", epsilon).value == pytest.approx(2 * divergence, rel=1e-9)
     np.testing.assert_allclose(np.sort(softmax.p)[2:], np.sort(halves), atol=1e-9)
 
@@ -83,8 +87,38 @@ def test_smooth_multiclass_hinge_is_best_at_smoothing_one(smoothing):
     at_one = regret_bound(losses.get("smooth_hinge"), 0.1, n_classes=3).value
     bound = regret_bound(losses.get("smooth_hinge", smoothing=smoothing), 0.1, n_classes=3)
     assert bound.value < at_one
-    # About min(gamma, 1/gamma) / 2 times epsilon squared.
-    assert 0.7 < bound.value / (min(smoothing, 1 / smoothing) / 2 * 0.1**2) < 2.5
+    # For small errors, of three classes.
+    limit = 9 / 8 * smoothing if smoothing < 1 else 2 / (5 * smoothing)
+    assert bound.value == pytest.approx(limit * 0.1**2, rel=0.2)
+
+
+def excess_of_a_tie(loss, p):
+    """What it costs to list label 1 instead of label 0."""
+    listed = np.arange(len(p)) == 1
+    return infimum(loss, np.array(p), listed).risk - infimum(loss, np.array(p)).risk
+
+
+@pytest.mark.parametrize("m", [3, 4, 6])
+def test_the_limits_for_small_errors_are_approached(m):
+    epsilon, others = 1e-3, m - 2
+    for smoothing in (0.2, 0.9):
+        loss = losses.get("smooth_hinge", smoothing=smoothing)
+        uniform = [1 / m + epsilon / 2, 1 / m - epsilon / 2, *[1 / m] * others]
+        limit = smoothing * m**2 / (4 * (m - 1) * (m - 2))
+        assert excess_of_a_tie(loss, uniform) == pytest.approx(limit * epsilon**2, rel=1e-2)
+    for smoothing in (1.5, 2.0, 5.0):
+        loss = losses.get("smooth_hinge", smoothing=smoothing)
+        limit = 2 / (smoothing * (m + 2))
+        # Probable enough that their shares stay above zero along the change.
+        rare = 3 * 2 * epsilon / ((m + 2) * smoothing)
+        half = (1 - others * rare) / 2
+        p = [half + epsilon / 2, half - epsilon / 2, *[rare] * others]
+        excess = excess_of_a_tie(loss, p)
+        assert excess == pytest.approx(limit * epsilon**2, rel=2e-2)
+        if smoothing >= 2:
+            proved = proved_excess_risk(loss, epsilon, 1, m)
+            assert proved == pytest.approx(limit * epsilon**2, rel=1e-12)
+            assert excess >= proved - 1e-14
 
 
 def test_plain_hinges_have_none_for_small_errors():

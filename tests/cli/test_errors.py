@@ -1,4 +1,4 @@
-"""Whatever is wrong: one line that names file and line, exit code 2, and no file left behind."""
+"""Every error is one line that names file and line, with exit code 2 and no file left behind."""
 
 import io
 import os

@@ -199,7 +199,7 @@ def test_blocks_of_scores_are_joined(files, model, monkeypatch):
     from shortlist.cli import models
 
     loaded = shortlist.load(model)
-    monkeypatch.setattr(models, "_BLOCK", 28)  # 7 rows of 4 classes
+    monkeypatch.setattr(models, "_SCORES_PER_BLOCK", 28)  # 7 rows of 4 classes
     blocks = list(models.score_blocks(loaded, files.X))
     assert [rows.stop - rows.start for rows, _ in blocks] == [7] * 17 + [1]
     joined = np.vstack([scores for _, scores in blocks])

@@ -49,7 +49,7 @@ def test_training_rewrites_one_line(files, tmp_path, columns):
     states = [state for state in re.split(r"[\r\n]+", plain) if state.startswith("entropy k=1 C=1")]
     assert states
     assert all(len(state) <= columns for state in states)
-    # Whatever number of states there was, it is one line of the terminal that they stand on.
+    # All states are written on one line of the terminal.
     lines = [line for line in plain.split("\r\n") if "entropy k=1 C=1: epoch" in line]
     assert len(lines) == 1
     assert ("relative gap" in states[-1]) == (columns == 80)

@@ -145,7 +145,7 @@ def test_bench_compares_equal_objectives(command, files):
 def test_bench_gives_up_on_a_rival_that_does_not_get_there(files, monkeypatch):
     from shortlist.cli import bench
 
-    monkeypatch.setattr(bench, "_MOST_EFFORT", 4)
+    monkeypatch.setattr(bench, "_MAX_EFFORT", 4)
 
     class Stuck:
         def fit(self, X, y):

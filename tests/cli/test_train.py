@@ -124,11 +124,20 @@ def test_a_memory_limit_keeps_the_features_on_disk(command, files, tmp_path):
     for wrong in (
         ["-v", "3", "--memory-limit", "8GB"],
         ["-o", files / "other", "--ray", "auto"],
-        ["-o", files / "other", "--workers", "2", "--memory-limit", "8GB"],
+        ["-o", files / "other", "--kernel", "rbf", "--workers", "2"],
     ):
         refused = command("train", str(shards), *wrong)
         assert refused.code == 2
         assert wrong[-2] in refused.err
+    limited = ["--workers", "2", "--memory-limit", "8GB"]
+    for data, reason in (
+        (["letter"], "letter is a data set by name"),
+        (["-", "--format", "csv"], "standard input is read once"),
+        ([str(shards), "--scale", "standard"], "--scale takes its numbers from all examples"),
+    ):
+        refused = command("train", *data, "-o", files / "other", *limited)
+        assert refused.code == 2
+        assert f"the workers read DATA themselves, but {reason}" in refused.err
 
 
 def test_cross_validation_makes_no_model(command, files, tmp_path):

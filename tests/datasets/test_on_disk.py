@@ -5,7 +5,7 @@ import pytest
 from scipy import sparse
 
 from shortlist.datasets import read_dataset
-from shortlist.datasets.on_disk import DenseOnDisk, rows_on_disk
+from shortlist.datasets.on_disk import DealtRows, DenseOnDisk, JoinedRows, rows_on_disk
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(30, 4))
@@ -87,3 +87,26 @@ def test_a_file_that_shrinks_is_named(tmp_path):
         file.truncate(400)
     with pytest.raises(ValueError, match=r"x\.npy: has become shorter"):
         rows[20:30]
+
+
+@pytest.mark.parametrize("hands", [1, 3, 30])
+@pytest.mark.parametrize("matrix", [np.asarray, sparse.csr_matrix], ids=["dense", "csr"])
+def test_rows_are_dealt_out(matrix, hands):
+    """Every row to one hand, in several runs; slices are those of the rows it got."""
+    whole = JoinedRows([rows_on_disk(matrix(X[:11])), rows_on_disk(matrix(X[11:]))])
+    dealt = [DealtRows(whole, hand, hands) for hand in range(hands)]
+    np.testing.assert_array_equal(np.sort(np.concatenate([own.places for own in dealt])), range(30))
+    for own in dealt:
+        assert 30 // hands - 1 <= len(own) <= 30 // hands + 1
+        for rows in (slice(None), slice(3, 8), slice(2, 3), slice(0, 0)):
+            found = own[rows]
+            assert sparse.issparse(found) == own.is_sparse
+            found = found.toarray() if own.is_sparse else found
+            np.testing.assert_array_equal(found, X[own.places][rows])
+    assert len(DealtRows(whole, 30, 31)) == 0
+
+
+def test_dealt_rows_are_runs_of_neighbours():
+    many = DenseOnDisk("nowhere", 0, (10_000, 2), np.float32)
+    places = DealtRows(many, 1, 4).places
+    assert (np.diff(places) != 1).sum() == len(places) // 64 - (len(places) % 64 == 0)

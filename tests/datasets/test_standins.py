@@ -27,7 +27,11 @@ def two_languages(monkeypatch):
 def three_countries(monkeypatch):
     numbers = {"AA": 30, "BB": 20, "CC": 19}
     cities = {
-        f"{code}{i}": {"name": f"{code}ville{chr(97 + i)}", "countrycode": code}
+        f"{code}{i}": {
+            "name": f"{code}ville{chr(97 + i)}",
+            "countrycode": code,
+            "population": 50000 + i,
+        }
         for code, n in numbers.items()
         for i in range(n)
     }
@@ -38,8 +42,8 @@ def three_countries(monkeypatch):
 def test_glyphs_are_told_apart_by_their_mean_images():
     pytest.importorskip("matplotlib")
     glyphs = load_glyphs(20)
-    assert glyphs.X_train.shape == (20 * 12, 144)
-    assert (len(glyphs.y_val), len(glyphs.y_test)) == (20 * 6, 20 * 12)
+    assert glyphs.X_train.shape == (20 * 6, 144)
+    assert (len(glyphs.y_val), len(glyphs.y_test)) == (20 * 3, 20 * 6)
     assert glyphs.X_train.dtype == np.float32
     assert glyphs.target_names[:3] == ("!", '"', "#")
     means = np.array([glyphs.X_train[glyphs.y_train == c].mean(axis=0) for c in range(20)])
@@ -83,6 +87,13 @@ def test_countries_with_few_cities_are_left_out(three_countries):
     assert data.target_names == ("AA", "BB")
     assert [len(y) for y in (data.y_train, data.y_val, data.y_test)] == [30, 10, 10]
     assert load_countries(19).target_names == ("AA", "BB", "CC")
+
+
+def test_small_cities_are_left_out(three_countries):
+    # Of AA's thirty cities twenty are so large, of BB's ten.
+    data = load_countries(10, min_population=50010)
+    assert data.target_names == ("AA", "BB")
+    assert [len(y) for y in (data.y_train, data.y_val, data.y_test)] == [18, 6, 6]
 
 
 @pytest.mark.parametrize(

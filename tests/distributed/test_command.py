@@ -70,3 +70,19 @@ def test_no_cluster_at_the_address():
         connected(Cluster(2, "127.0.0.1:1")),
     ):
         pass
+
+
+def test_a_ray_that_does_not_start(monkeypatch):
+    import ray
+
+    def late(**options):
+        raise Exception("The current node timed out during startup.")
+
+    monkeypatch.setattr(ray, "init", late)
+    with (
+        pytest.raises(ConnectionError, match=r"did not start .* timed out during startup"),
+        connected(Cluster(2)),
+    ):
+        pass
+    mine = f"{cluster.FOLDER_PREFIX}{os.getpid()}-"
+    assert not [name for name in os.listdir(tempfile.gettempdir()) if name.startswith(mine)]

@@ -1,5 +1,6 @@
 """Training on a local Ray: the optimum and certificate of one machine, whatever happens."""
 
+import json
 import os
 import signal
 import subprocess
@@ -13,12 +14,12 @@ from sklearn.exceptions import ConvergenceWarning
 
 ray = pytest.importorskip("ray")
 
-from shortlist import TopKClassifier, TopKClassifierCV, distributed  # noqa: E402
+from shortlist import TopKClassifier, TopKClassifierCV, distributed, load  # noqa: E402
 from shortlist.datasets import write_libsvm  # noqa: E402
 from shortlist.distributed.cluster import Cluster, connected  # noqa: E402
 from shortlist.distributed.group import Group  # noqa: E402
 from shortlist.distributed.shards import ArrayShard, shards_of_files  # noqa: E402
-from shortlist.distributed.storage import RemoteRows  # noqa: E402
+from shortlist.distributed.storage import RemoteRows, rounds_of  # noqa: E402
 from tests.solvers.problems import make_data  # noqa: E402
 
 X, Y = make_data(200)
@@ -60,7 +61,7 @@ def train(group: Group, parts, loss="softmax", checkpoint=None, **options):
     return model
 
 
-def check(model, loss="softmax") -> None:
+def check(model, loss="softmax", classes=None) -> None:
     alone = TopKClassifier(loss, tol=1e-6, random_state=0).fit(X, Y, WEIGHTS)
     result = model.result_
     assert result.status == "converged"
@@ -68,7 +69,7 @@ def check(model, loss="softmax") -> None:
     assert result.primal == pytest.approx(alone.result_.primal, rel=1e-4)
     assert result.dual <= alone.result_.primal
     np.testing.assert_allclose(model.coef_, alone.coef_, atol=0.05)
-    np.testing.assert_array_equal(model.classes_, alone.classes_)
+    np.testing.assert_array_equal(model.classes_, alone.classes_ if classes is None else classes)
 
 
 @pytest.mark.parametrize(
@@ -328,4 +329,89 @@ def test_files_go_to_workers_by_size(tmp_path):
     shards = shards_of_files([tmp_path / name for name in sizes], 2, {})
     loads = sorted(sum(os.path.getsize(file) for file in shard.files) for shard in shards)
     assert loads == [55, 60]
-    assert len(shards_of_files([tmp_path / "a"], 4, {})) == 1
+    assert str(tmp_path / "a") == shards[0].files[0]  # which says how the others are read
+    assert [list(shard.files) for shard in shards] == [sorted(shard.files) for shard in shards]
+
+
+def read_by(monkeypatch, group: Group, paths, **options):
+    """What workers that are there already find in other files."""
+    monkeypatch.setattr(group, "shards", shards_of_files(paths, len(group), options))
+    return RemoteRows(group, None).data()
+
+
+def test_fewer_files_than_workers_are_dealt_out(groups, monkeypatch, tmp_path):
+    np.savez(tmp_path / "one.npz", X=X)
+    np.save(tmp_path / "labels.npy", Y)
+    data = read_by(monkeypatch, groups[4], [tmp_path / "one.npz"], labels=tmp_path / "labels.npy")
+    assert data.n_samples == 200
+    assert np.bincount(data.y).tolist() == np.bincount(Y).tolist()
+    model = TopKClassifier(tol=TOL, random_state=0).fit(data.X, data.y)
+    alone = TopKClassifier(tol=1e-6, random_state=0).fit(X, Y)
+    assert model.result_.primal == pytest.approx(alone.result_.primal, rel=1e-4)
+    np.testing.assert_allclose(model.coef_, alone.coef_, atol=0.05)
+    np.savez(tmp_path / "one.npz", X=X[:3], y=Y[:3])
+    with pytest.raises(ValueError, match="has 3 examples for 4 workers"):
+        read_by(monkeypatch, groups[4], [tmp_path / "one.npz"])
+
+
+def test_tables_are_matched_by_the_names_of_their_columns(groups, monkeypatch, tmp_path):
+    names = ["p", "q", "r", "s", "t"]
+    for file, rows, order in (
+        ("a", slice(0, 120), [0, 1, 2, 3, 4]),
+        ("b", slice(120, 200), [4, 2, 0, 1, 3]),
+    ):
+        columns = [names[j] for j in order]
+        lines = [",".join([*columns, "label", "w"])]
+        for x, y, w in zip(X[rows][:, order], Y[rows], WEIGHTS[rows], strict=True):
+            lines.append(",".join([*map(repr, map(float, x)), f"c{y}", repr(float(w))]))
+        (tmp_path / f"{file}.csv").write_text("\n".join(lines))
+    paths = [tmp_path / "a.csv", tmp_path / "b.csv"]
+    data = read_by(monkeypatch, groups[2], paths, weight_column="w")
+    assert data.reading.feature_names == tuple(names)
+    model = TopKClassifier(tol=TOL, random_state=0).fit(data.X, data.y, data.weight)
+    check(model, classes=[f"c{y}" for y in range(4)])
+
+
+def test_examples_with_several_labels(groups, monkeypatch, tmp_path):
+    """The labels of the files need not be the same."""
+    (tmp_path / "a.svm").write_text("1,2 1:1\n2 2:1\n3 1:1 2:1\n")
+    (tmp_path / "b.svm").write_text("2 1:1\n5,2 2:1\n")
+    data = read_by(monkeypatch, groups[2], [tmp_path / "a.svm", tmp_path / "b.svm"])
+    assert data.reading.classes == (1, 2, 3, 5)
+    expected = [[1, 1, 0, 0], [0, 1, 0, 0], [0, 0, 1, 0], [0, 1, 0, 0], [0, 1, 0, 1]]
+    np.testing.assert_array_equal(data.y.toarray(), expected)
+
+
+def test_workers_read_the_files_of_a_folder(command, tmp_path, monkeypatch):
+    """This process reads none of them, and finds the accuracy of all."""
+    shards = tmp_path / "shards"
+    shards.mkdir()
+    for number in range(2):
+        np.savez(shards / f"{number}.npz", X=X[number::2], y=Y[number::2])
+    monkeypatch.setattr("shortlist.datasets.read_splits", None)
+    options = ("-k", 2, "--workers", 2, "--memory-limit", "4GB", "--json")
+    ended = command("train", shards, "-o", tmp_path / "model", *options)
+    assert ended.code == 0, ended.err
+    assert "memory limit 4GB: on 2 workers: rows and duals in memory" in ended.err
+    told, model = json.loads(ended.out), load(tmp_path / "model")
+    assert (told["n_samples"], told["n_features"], told["n_classes"]) == (200, 5, 4)
+    alone = TopKClassifier(k=2, random_state=0, tol=1e-6).fit(X, Y)
+    assert model.result_.primal == pytest.approx(alone.result_.primal, rel=1e-3)
+    assert told["accuracy"]["training"]["top-2"] == pytest.approx(model.score(X, Y))
+    monkeypatch.undo()
+    ended = command("evaluate", tmp_path / "model", shards, "--json")
+    assert json.loads(ended.out)["n_samples"] == 200
+
+
+@pytest.mark.parametrize(
+    ("rows", "n_workers", "given", "expected"),
+    [
+        (500, 2, None, 1),
+        (5000, 8, None, 5),
+        (60_000, 2, None, 8),
+        (10**6, 64, None, 32),
+        (5000, 2, 500, 10),
+    ],
+)
+def test_rounds_of_an_epoch(rows, n_workers, given, expected):
+    assert rounds_of(rows, n_workers, given) == expected

@@ -128,7 +128,7 @@ def test_a_cut_anywhere_keeps_the_model(params, after, way, data):
 
     model = TopKClassifier(**{"random_state": 0, **params})
     with warnings.catch_warnings():
-        warnings.simplefilter("error")  # whoever stops it knows that it is not finished
+        warnings.simplefilter("error")  # a fit that the user interrupts does not warn
         model.fit(*data, callback=callback)
     assert calls == after
     assert model.result_.status == ("interrupted" if way == "Ctrl-C" else "stopped")

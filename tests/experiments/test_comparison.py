@@ -1,5 +1,7 @@
 """Tables beside the paper's, and remarks on numbers that differ from it."""
 
+from dataclasses import replace
+
 import numpy as np
 
 from shortlist.experiments import paper
@@ -45,6 +47,21 @@ def test_any_other_difference_comes_with_how_much_c_matters():
     assert "2 values of C" in remarks[1].text
     assert "(4.6)" in remarks[1].text
     assert "60.0 to 64.0" in remarks[1].text
+
+
+def test_a_model_that_would_be_better_but_did_not_converge_is_named():
+    trained = result({1.0: (70, 60.0), 10.0: (75, 66.0)}, 1)
+    models = (trained.models[0], replace(trained.models[1], status="max_epochs", relative_gap=0.02))
+    chosen = {1: replace(trained.chosen[1], model=models[0])}
+    results = {"lr-multi": replace(trained, models=models, chosen=chosen)}
+    (remark,) = explain([("lr-multi", 1)], results, grid={"lr-multi": trained})
+    assert remark.topic == "Models that did not converge"
+    assert "60.0 against 75.3" in remark.text
+    assert "C = 10, with a relative gap of 0.02" in remark.text
+    # One that is worse on the validation examples is no excuse.
+    models = (models[0], replace(models[1], val=(60.0,) * 10))
+    results = {"lr-multi": replace(trained, models=models, chosen=chosen)}
+    assert "converge" not in explain([("lr-multi", 1)], results)[0].topic
 
 
 def test_truncated_losses_are_compared_with_the_papers_descent():

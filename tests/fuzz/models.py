@@ -1,6 +1,6 @@
 """Edited model files: a model that works, or refused with a ModelFileError that names the file.
 
-Most cases edit the contents and recompute the checksum, as somebody with intent would. The others
+Most cases edit the contents and recompute the checksum, as an attacker would. The others
 damage bytes.
 """
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from shortlist import losses
-from shortlist.losses.registry import ENTRIES
+from shortlist.losses.registry import ENTRIES, in_words, taking, with_probabilities
 from tests.instances import INSTANCES
 
 COLUMNS = [
@@ -22,6 +22,32 @@ COLUMNS = [
 
 def _row(name: str) -> dict[str, str]:
     return next(row for row in losses.table() if row["loss"] == name)
+
+
+@pytest.mark.parametrize("k", [1, 3])
+def test_losses_with_probabilities_are_those_whose_classifier_has_predict_proba(k):
+    from shortlist import TopKClassifier
+
+    able = [name for name in ENTRIES if hasattr(TopKClassifier(name, k=k), "predict_proba")]
+    assert able
+    assert with_probabilities(k) == able
+
+
+def test_a_loss_in_words_tells_losses_apart():
+    words = [in_words(losses.get(name)) for name in ENTRIES]
+    assert len(set(words)) == len(ENTRIES)
+    assert not any("_" in each for each in words)
+
+
+def test_losses_taking_margins_are_those_that_accept_them():
+    accepting = []
+    for name in ENTRIES:
+        try:
+            losses.get(name, margins=[1.0, 2.0, 3.0])
+        except ValueError:
+            continue
+        accepting.append(name)
+    assert taking("margins") == accepting
 
 
 def test_table_is_complete():

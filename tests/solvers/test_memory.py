@@ -41,7 +41,7 @@ def test_refusal_names_the_sizes_and_the_ways_out(monkeypatch, dtype):
     assert "1000000 examples, 5 features and 1000 classes" in text
     assert "1.0 GiB is free" in text
     assert "fewer classes" in text
-    # Halving the precision is advice only for those who can.
+    # The advice to halve the precision is given only in double precision.
     assert ("float32" in text) == (dtype == np.float64)
 
 

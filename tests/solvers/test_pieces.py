@@ -229,10 +229,13 @@ def test_an_epoch_that_is_cut_leaves_duals_in_their_domain(monkeypatch, lists):
     list(problem.storage.epoch(problem.loss, order, state, problem.costs, 1, Crew()))
     before = as_array(state.duals).copy()
 
-    def cut(*_):
+    whole = DenseStorage.epoch
+
+    def cut(*options):
+        yield from whole(*options)
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("shortlist.solvers.storage.pieces.polish_support", cut)
+    monkeypatch.setattr(DenseStorage, "epoch", cut)
     state.weights[:] = 0.0  # other duals are the best for these
     with pytest.raises(KeyboardInterrupt):
         list(problem.storage.epoch(problem.loss, order, state, problem.costs, 1, Crew()))
@@ -240,6 +243,53 @@ def test_an_epoch_that_is_cut_leaves_duals_in_their_domain(monkeypatch, lists):
     changed = (v != before).any(axis=1)
     assert 0 < changed.sum() <= 7
     assert np.isfinite(naive_dual(row, v, X, y, cost, BIAS))
+
+
+@pytest.mark.parametrize("lists", [True, False])
+def test_passes_over_the_support_are_those_in_memory(lists):
+    """Visits in the same order: one piece of all rows, and the rows as they are."""
+    X, y = make_data()
+    row, cost = LOSSES[1], make_costs(40)
+    found = {}
+    for name, problem in (
+        ("pieces", pieced(row, X, y, cost, rows=7)),
+        ("one piece", pieced(row, X, y, cost, rows=40)),
+        ("memory", make_problem("dense", row.loss(), X, y, cost, BIAS)),
+    ):
+        storage, costs = problem.storage, problem.costs
+        state = problem.zero_state()
+        if lists:
+            state.duals = SparseDuals(40, 4, np.float64)
+        storage.fill_duals(row.loss(), np.ones((6, 4)), costs, state.duals, Crew())
+        problem.rebuild(state)
+        rows = storage.support_rows(state, costs)
+        before = naive_dual(row, as_array(state.duals), X, y, cost, BIAS)
+        gap, moved = storage.support_pass(row.loss(), rows, state, costs)
+        v = as_array(state.duals)
+        assert naive_dual(row, v, X, y, cost, BIAS) > before
+        assert 0 < moved.size <= rows.size
+        np.testing.assert_allclose(state.weights, storage.rebuild(state.duals, cost), atol=1e-9)
+        found[name] = rows, moved, v, gap
+    for there, here in zip(found["one piece"], found["memory"], strict=True):
+        np.testing.assert_allclose(there, here, rtol=1e-9)
+    np.testing.assert_array_equal(found["pieces"][0], found["memory"][0])
+    nothing = storage.support_pass(row.loss(), rows[:0], state, costs)
+    assert nothing[0] == 0.0
+    assert nothing[1].size == 0
+
+
+def test_hinges_in_pieces_take_hardly_more_epochs():
+    """Many visits on the support of one piece alone took three times as many."""
+    random = np.random.default_rng(0)
+    y = random.integers(0, 12, 1500)
+    X = random.normal(size=(12, 120))[y] + 2 * random.normal(size=(1500, 120))
+    X /= np.linalg.norm(X, axis=1, keepdims=True)
+    loss, costs = Instance("smooth_hinge", m=12, k=3, smoothing=1.0).loss(), Costs(y, np.ones(1500))
+    here = train(Problem(DenseStorage(X, 1.0), costs, 12, loss), seed=0)
+    pieces = PiecedStorage(rows_on_disk(X), 1.0, 150)
+    there = train(Problem(pieces, costs, 12, loss), seed=0)
+    assert here.result.solver == there.result.solver == "sdca"
+    assert there.result.epochs <= here.result.epochs + 2
 
 
 GIB = 1 << 30

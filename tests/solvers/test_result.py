@@ -8,6 +8,7 @@ import pytest
 
 from shortlist import losses
 from shortlist.solvers import Evaluation, Result, StopTraining
+from shortlist.solvers.records.certificate import Certificate, distance_to_optimum
 from shortlist.solvers.records.run import Run
 from tests.solvers.problems import make_data, make_problem
 
@@ -46,10 +47,36 @@ def test_without_a_dual_there_is_no_gap():
 
 def test_plain_data_reads_back():
     history = (Evaluation(1.0, 0.05, 2.1, 1.5, 2.4), Evaluation(3.0, 0.1, 2.0, 1.9, 2.4, 0.75))
-    found = result(history=history)
+    found = result(history=history, distance=0.4)
     data = json.loads(json.dumps(found.to_dict()))
     assert data["gain_gap"] == found.gain_gap
     assert Result.from_dict(data) == found
+    # Files of earlier versions have no distance: the gap alone bounds it.
+    del data["distance"]
+    assert Result.from_dict(data).distance == pytest.approx(math.sqrt(0.2))
+
+
+@pytest.mark.parametrize("apart", [0.0, 0.3, 1.0, 1.4, 5.0, math.inf])
+def test_the_distance_is_the_largest_that_the_gap_allows(apart):
+    gap = 0.8
+    # W(v) is anywhere within ``apart`` of W, on a line with the optimum where it helps most.
+    distance, of_duals = np.meshgrid(np.linspace(0, 2, 2001), np.linspace(0, 2, 2001))
+    allowed = distance**2 + of_duals**2 <= 2 * gap
+    allowed &= np.abs(distance - of_duals) <= apart + 1e-9
+    assert distance_to_optimum(gap, apart) == pytest.approx(distance[allowed].max(), abs=2e-3)
+
+
+def test_a_record_of_other_weights_forgets_the_distance_of_those_before():
+    run = new_run()
+    weights = run.state.weights
+    run.record(Certificate(2.0, 1.9, 0.0, 0.0, 1.9, apart=0.0), weights)
+    assert run.result("converged").distance == pytest.approx(math.sqrt(0.1))
+    # From elsewhere: nothing is known of its duals.
+    run.record(Certificate(1.95, 1.9, 0.0, 0.0, 1.9), weights + 1.0)
+    assert run.result("converged").distance == pytest.approx(math.sqrt(2 * 0.05))
+    # A worse model with a better bound.
+    run.record(Certificate(2.5, 1.94, 0.0, 0.0, 1.94, apart=0.0), weights)
+    assert run.result("converged").distance == pytest.approx(math.sqrt(2 * 0.01))
 
 
 def new_run(**options):
@@ -58,12 +85,16 @@ def new_run(**options):
     return Run(problem, problem.zero_state(), 1e-3, 10, **options)
 
 
+def pair(primal, dual, doubt=0.0):
+    return Certificate(primal, dual, rounding=0.0, doubt=doubt, alone=dual - doubt)
+
+
 def test_a_run_keeps_the_best_of_everything():
     run = new_run()
     first, second = np.zeros((6, 4)), np.ones((6, 4))
-    run.record(50.0, 10.0, first)
-    run.record(60.0, 30.0, second)
-    run.record(55.0, 40.0, second, trusted=False)
+    run.record(pair(50.0, 10.0), first)
+    run.record(pair(60.0, 30.0), second)
+    run.record(pair(55.0, 40.0), second, trusted=False)
     found = run.result("max_epochs")
     assert (found.primal, found.dual) == (50.0, pytest.approx(30.0, rel=1e-12))
     np.testing.assert_array_equal(run.weights, first)
@@ -75,7 +106,7 @@ def test_a_run_keeps_the_best_of_everything():
 
 def test_zero_is_a_bound_from_the_start():
     run = new_run()
-    run.record(50.0, -1e6, np.zeros((6, 4)))
+    run.record(pair(50.0, -1e6), np.zeros((6, 4)))
     assert run.result("max_epochs").relative_gap == 1.0
 
 
@@ -84,7 +115,7 @@ def test_the_gap_wanted_is_a_share_of_the_objective_and_of_the_gain():
     at_zero = 40 * math.log(4)
     assert run.at_zero == pytest.approx(at_zero)
     assert run.wanted == pytest.approx(1e-3 * at_zero)
-    run.record(50.0, 45.0, np.zeros((6, 4)))
+    run.record(pair(50.0, 45.0), np.zeros((6, 4)))
     assert run.wanted == pytest.approx(1e-3 * (at_zero - 45.0))
 
 

@@ -13,7 +13,7 @@ from shortlist.solvers import threads
 from shortlist.solvers.strategy.train import train
 from shortlist.solvers.threads import (
     MOST_THREADS,
-    WORTH_A_THREAD,
+    MULTIPLICATIONS_PER_THREAD,
     Crew,
     crew_for,
     one_blas_thread,
@@ -84,7 +84,7 @@ def test_systems_without_affinity_are_asked_for_their_cores(monkeypatch, machine
 @pytest.mark.parametrize(("work", "size"), [(0.0, 1), (0.9, 1), (2.5, 2), (1e9, 6)])
 def test_small_work_is_not_shared(machine, work, size):
     machine(cores=6)
-    assert crew_for(work * WORTH_A_THREAD).size == size
+    assert crew_for(work * MULTIPLICATIONS_PER_THREAD).size == size
 
 
 @pytest.mark.parametrize("size", [1, 3])

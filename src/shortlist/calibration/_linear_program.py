@@ -30,9 +30,9 @@ from shortlist.losses.printed import PrintedHinge
 
 Vector = NDArray[np.float64]
 Margins = NDArray[np.float64]
-#: What the solver's tolerances of 1e-10 leave uncertain of the risk.
+#: The largest error of the risk that the solver's tolerances of 1e-10 allow.
 _ACCURACY = 1e-8
-#: Scores that the solver's tolerances cannot tell from a tie.
+#: Scores closer than this count as tied: the solver's tolerances cannot separate them.
 _NEAR_A_TIE = 1e-9
 
 

@@ -41,8 +41,8 @@ _NEAR_A_BOUND = 1e-9
 #: Less smoothed losses are minimised from the optimum of a loss this many times smoother.
 _LEAST_SMOOTHING_FROM_ZERO = 0.03
 _SMOOTHING_STEP = 10.0
-#: The score of a label that has no bound below. exp(-800 / k) is nothing in double precision.
-_OUT_OF_REACH = -800.0
+#: The score of a label whose optimal score is minus infinity: exp(-800 / k) rounds to zero.
+_UNBOUNDED_SCORE = -800.0
 
 
 @dataclass(frozen=True)
@@ -108,7 +108,7 @@ class _Cone:
             self.matrix = np.column_stack([np.ones(n_classes), signs])
             self.lower = np.r_[-np.inf, np.zeros(n_classes)]
         self.matrix[away] = 0.0
-        self.offset = np.where(away, _OUT_OF_REACH, 0.0)
+        self.offset = np.where(away, _UNBOUNDED_SCORE, 0.0)
 
     def scores(self, z: Vector) -> Vector:
         return self.matrix @ z + self.offset
@@ -138,7 +138,7 @@ def _minimiser(loss: Loss, p: Vector, cone: _Cone) -> Vector:
     for restart in range(_MOST_RESTARTS):
         for method, options in _METHODS.items():
             z = minimize(objective, z, jac=True, method=method, bounds=bounds, options=options).x
-            # The optimisers' own verdict is no use: near the optimum line searches end on rounding.
+            # Ignore the optimiser's status: near the optimum its line search fails by rounding.
             residual = float(np.abs(cone.residual(z, objective(z)[1])).max())
             if residual < smallest:
                 smallest, best = residual, z

@@ -47,7 +47,7 @@ _FLOOR = 1e-7
 
 @dataclass(frozen=True)
 class RegretBound:
-    """What `regret_bound` found.
+    """The result of `regret_bound`.
 
     Attributes
     ----------

@@ -44,7 +44,7 @@ class CalibrationRow:
 
     @property
     def verdict(self) -> str:
-        """In words, with the evidence."""
+        """The verdict in words, with its evidence."""
         if self.counterexample is None:
             return f"yes: no counterexample among {self.n_checked}"
         p = ", ".join(f"{probability:.3g}" for probability in self.counterexample.p)

@@ -54,14 +54,15 @@ def _descent(spec: Any, question: Question) -> Descent | None:
 def _(spec: AlphaHinge, question: Question) -> Descent | None:
     if spec.gamma == 0 or question.k < spec.k:
         return None
-    return Descent(min(1.0, question.k / spec.gamma), _hinge_curvature(question) / spec.gamma)
+    slope = min(1.0, (question.k + 1) / spec.gamma)
+    return Descent(slope, _hinge_curvature(question) / spec.gamma)
 
 
 @_descent.register
 def _(spec: BetaHinge, question: Question) -> Descent | None:
     if spec.gamma == 0:
         return None
-    slope = min(1.0, question.k / spec.gamma, question.k / spec.k)
+    slope = min(1.0, (question.k + 1) / spec.gamma, (question.k + 1) / spec.k)
     return Descent(slope, _hinge_curvature(question) / spec.gamma)
 
 
@@ -69,7 +70,7 @@ def _(spec: BetaHinge, question: Question) -> Descent | None:
 def _(spec: PrintedHinge, question: Question) -> Descent | None:
     if spec.gamma == 0 or question.k < spec.k - 1:
         return None
-    slope = min(1.0 - 1.0 / spec.k, question.k / spec.gamma)
+    slope = min(1.0 - 1.0 / spec.k, (question.k + 1) / spec.gamma)
     return Descent(slope, _hinge_curvature(question) / spec.gamma)
 
 
@@ -89,16 +90,14 @@ def _hinge_curvature(question: Question) -> float:
 
 @_descent.register
 def _(spec: Softmax, question: Question) -> Descent:
-    return Descent(question.k / (question.k + 1.0), 1.0)
+    return Descent(1.0, 1.0)
 
 
 @_descent.register
 def _(spec: TopKEntropy, question: Question) -> Descent | None:
-    if question.k >= spec.k:
-        return Descent(question.k / (question.k + 1.0), 1.0)
-    if spec.kind == ALPHA:
+    if spec.kind == ALPHA and question.k < spec.k:
         return None
-    return Descent(min(question.k / (question.k + 1.0), question.k / spec.k), 1.0)
+    return Descent(min(1.0, (question.k + 1) / spec.k), 1.0)
 
 
 @_descent.register

@@ -1,4 +1,4 @@
-"""The command ``shortlist``; this module only opens the door, so that ``--help`` is instant."""
+"""The command ``shortlist``. This module imports nothing heavy, so that ``--help`` is instant."""
 
 import gc
 from collections.abc import Sequence

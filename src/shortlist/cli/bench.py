@@ -6,59 +6,43 @@ import time
 import warnings
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
-from typing import Annotated, Any
-
-from typer import Argument, Option
+from typing import Any
 
 from shortlist.cli.contest import Search
 from shortlist.cli.data import describe_data, read_data
 from shortlist.cli.options import MODEL, CostOption, OutputOptions
 from shortlist.cli.output import number, print_json, print_table, say, told_of_compilation
 from shortlist.cli.reading import ReadingOptions
+from shortlist.cli.unfold import argument, option
 
 MEASUREMENT = "Measurement"
 
-# A rival that misses the goal in a run of so many seconds, and so many times Shortlist's, is
-# given up.
-_PATIENCE, _FACTOR = 10.0, 10.0
-_MOST_EFFORT = 1 << 14
+# A rival is given up when a run misses the goal after so many seconds and this many times the
+# seconds of Shortlist.
+_SECONDS_ALLOWED, _TIMES_OWN_SECONDS_ALLOWED = 10.0, 10.0
+_MAX_EFFORT = 1 << 14
 
 
 def bench(
     *,
-    data: Annotated[
-        str, Argument(metavar="DATA", help="What to train on, as for shortlist train.")
-    ] = "letter",
+    data: str = argument("DATA", "What to train on, as for shortlist train.", "letter"),
     cost: CostOption = 1.0,
-    losses: Annotated[
-        str,
-        Option(
-            "--losses",
-            metavar="NAMES",
-            rich_help_panel=MODEL,
-            help="softmax (against LogisticRegression), hinge (against LinearSVC's "
-            "crammer_singer), or both.",
-        ),
-    ] = "softmax,hinge",
-    tol: Annotated[
-        float,
-        Option(
-            "-e",
-            "--tol",
-            metavar="NUMBER",
-            rich_help_panel=MEASUREMENT,
-            help="How close to the best possible objective to come, as a share of it.",
-        ),
-    ] = 1e-3,
-    repeat: Annotated[
-        int,
-        Option(
-            "--repeat",
-            metavar="N",
-            rich_help_panel=MEASUREMENT,
-            help="Time everything so often and take the fastest.",
-        ),
-    ] = 3,
+    losses: str = option(
+        "--losses NAMES",
+        "softmax (against LogisticRegression), hinge (against LinearSVC's crammer_singer), or "
+        "both.",
+        "softmax,hinge",
+        panel=MODEL,
+    ),
+    tol: float = option(
+        "-e --tol NUMBER",
+        "How close to the best possible objective to come, as a share of it.",
+        1e-3,
+        panel=MEASUREMENT,
+    ),
+    repeat: int = option(
+        "--repeat N", "Time everything so often and take the fastest.", 3, panel=MEASUREMENT
+    ),
     reading: ReadingOptions,
     output: OutputOptions,
 ) -> None:
@@ -67,9 +51,8 @@ def bench(
     The goal is an objective at most TOL above the best, which a longer run finds first. Shortlist
     is timed until its own certificate says so, compilation apart. scikit-learn, which has no such
     certificate, is given the answer: the weakest stopping rule that reaches the goal is searched,
-    and only that run is timed. Nobody fits an intercept, whose regularisation would differ.
+    and only that run is timed. No solver fits an intercept, whose regularisation would differ.
     """
-
     wanted = losses.split(",")
     for name in wanted:
         if name not in _CONTESTS:
@@ -138,7 +121,9 @@ def _rival(
             seconds = _fastest(lambda: model.fit(X, y), 1)
         return objective(model), seconds
 
-    search = Search(run, _MOST_EFFORT, max(_PATIENCE, _FACTOR * own_seconds))
+    search = Search(
+        run, _MAX_EFFORT, max(_SECONDS_ALLOWED, _TIMES_OWN_SECONDS_ALLOWED * own_seconds)
+    )
     place = search.weakest(goal)
     if place is None:
         value, seconds = search.best_effort()
@@ -213,7 +198,6 @@ _CONTESTS: dict[str, Callable[[float], dict[str, Callable[[int], Any]]]] = {
 
 
 def _print_contest(title: str, entries: list[Entry]) -> None:
-
     rows = []
     for entry in entries:
         more = "" if entry.reached else "> "

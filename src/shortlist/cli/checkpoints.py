@@ -5,12 +5,11 @@ import shutil
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, ClassVar
-
-from typer import Option
+from typing import Any, ClassVar
 
 from shortlist.cli.options import TRAINING, OutputOptions
 from shortlist.cli.output import say
+from shortlist.cli.unfold import option
 
 
 @dataclass(frozen=True)
@@ -19,33 +18,27 @@ class CheckpointOptions:
 
     panel: ClassVar[str] = TRAINING
 
-    checkpoint: Annotated[
-        str | None,
-        Option(
-            metavar="PATH",
-            help="Keep training in this file (of cv: folder) while it runs: a process that was "
-            "killed loses little. It is removed when all is done.",
-        ),
-    ] = None
-    checkpoint_every: Annotated[
-        float, Option(metavar="SECONDS", help="The time between two checkpoints.")
-    ] = 60.0
-    resume: Annotated[
-        bool,
-        Option(
-            "--resume",
-            help="Go on from the checkpoint, if there is one: the same command can be repeated "
-            "until it ends.",
-        ),
-    ] = False
+    checkpoint: str | None = option(
+        "--checkpoint PATH",
+        "Keep training in this file (of cv: folder) while it runs: a process that was killed loses "
+        "little. It is removed when all is done.",
+    )
+    checkpoint_every: float = option(
+        "--checkpoint-every SECONDS", "The time between two checkpoints.", 60.0
+    )
+    resume: bool = option(
+        "--resume",
+        "Go on from the checkpoint, if there is one: the same command can be repeated until it "
+        "ends.",
+        False,
+    )
 
     def parameters(self, output: OutputOptions, others: Iterable[str | None]) -> dict[str, Any]:
-        """What an estimator takes; an error if a checkpoint would be lost.
+        """The estimator's parameters for checkpoints; an error if a checkpoint would be lost.
 
         ``others`` are the files that the command reads or writes: a checkpoint is removed at the
         end, and must be none of them.
         """
-
         if self.checkpoint is None:
             if self.resume:
                 raise ValueError("--resume: say from where: --checkpoint PATH")

@@ -27,7 +27,7 @@ class Search:
         return self.tried[place]
 
     def weakest(self, goal: float) -> int | None:
-        """Its place on the ladder; None if it was given up.
+        """The place of the weakest setting that reaches the goal; None if it was given up.
 
         A ladder's settings reach a goal from some place on, so far as solvers are monotone.
         """

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
-from typer import Option
 
 from shortlist.cli.checkpoints import CheckpointOptions
 from shortlist.cli.data import describe_data, how_read, labels_in, read_data
@@ -46,6 +45,7 @@ from shortlist.cli.reading import ReadingOptions
 from shortlist.cli.run import FAILED, INTERRUPTED
 from shortlist.cli.saving import save_somewhere
 from shortlist.cli.searching import SearchOptions
+from shortlist.cli.unfold import option
 
 if TYPE_CHECKING:
     from shortlist.datasets.containers import LabeledData
@@ -58,30 +58,18 @@ def cv(
     data: DataArgument,
     wanted: SearchOptions,
     loss: LossOptions,
-    also: Annotated[
-        list[str] | None,
-        Option(
-            "--also",
-            metavar="LOSS[:K]",
-            rich_help_panel=MODEL,
-            help="Another loss to compare with, such as smooth_hinge or smooth_hinge:5; may be "
-            "repeated.",
-        ),
-    ] = None,
+    also: list[str] | None = option(
+        "--also LOSS[:K]",
+        "Another loss to compare with, such as smooth_hinge or smooth_hinge:5; may be repeated.",
+        panel=MODEL,
+    ),
     shape: ShapeOptions,
     solver: SolverOptions,
     checkpoints: CheckpointOptions,
     reading: ReadingOptions,
-    model: Annotated[
-        str | None,
-        Option(
-            "-o",
-            "--output",
-            metavar="MODEL",
-            rich_help_panel=OUTPUT,
-            help="Save the chosen models, one for every k, in this file.",
-        ),
-    ] = None,
+    model: str | None = option(
+        "-o --output MODEL", "Save the chosen models, one for every k, in this file.", panel=OUTPUT
+    ),
     output: OutputOptions,
 ) -> None:
     """Measure top-k accuracy for a range of C, and choose the best C for every k.
@@ -95,7 +83,6 @@ def cv(
       shortlist cv data.csv --loss smooth_hinge -k 5 --also entropy:5 -v 10 -o model
       shortlist cv embeddings.npz --Cs 1e-6:1e5:12 --refine 2 --patience 3 -o model
     """
-
     inputs = (data, wanted.validation, reading.labels, reading.names)
     if model is not None:
         check_output(model, inputs=inputs, stdout=False)
@@ -167,7 +154,7 @@ def _check_folds(folds: int, examples: LabeledData) -> None:
 
 
 def _families(loss: LossOptions, also: list[str] | None) -> list[dict[str, Any]] | None:
-    """What TopKClassifierCV takes for ``losses``; None where there is nothing to compare with."""
+    """The ``losses`` of TopKClassifierCV; None without ``--also``."""
     if not also:
         return None
     families: list[dict[str, Any]] = [{"loss": loss.name, "k": loss.k}]
@@ -197,7 +184,6 @@ def _best_accuracy(search: Any, k: int) -> float:
 
 def _print_tables(search: Any) -> None:
     """One table for each loss, a row for each C, a column for each k."""
-
     table = search.cv_results_
     rows_of: dict[tuple[str, int], list[int]] = {}
     for row, family in enumerate(zip(table["loss"].tolist(), table["k"].tolist(), strict=True)):
@@ -224,7 +210,6 @@ def _print_tables(search: Any) -> None:
 
 
 def _print_choice(search: Any, several: bool) -> None:
-
     for k in search.ks_:
         family = f"{search.losses_[k]['loss']}, k={search.losses_[k]['k']}, " if several else ""
         share = percent(_best_accuracy(search, k))
@@ -243,7 +228,6 @@ def cross_validate_one(
     output: OutputOptions,
 ) -> None:
     """LIBLINEAR's ``-v``: print the accuracy that one C has on held-out folds."""
-
     parameters = estimator_parameters(loss, shape, solver, output)
     if folds < 2:
         raise ValueError(f"-v must be 2 or more folds; got {folds}")

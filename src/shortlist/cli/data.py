@@ -29,7 +29,7 @@ _USED_BY = {
     "mat": {"label", "labels"},
     "named": set[str](),
 }
-_FOR_ALL = {"format", "split", "precision", "names", "scale"}
+_USED_BY_ALL = {"format", "split", "precision", "names", "scale"}
 _TABLES = ("csv", "parquet", "arrow")
 
 
@@ -53,6 +53,11 @@ def read_data(
     if labelled and data.y is None:
         raise DataError("has no labels", path=name)
     return data
+
+
+def is_named(name: str) -> bool:
+    """Whether DATA is a data set by name, not a file."""
+    return name in EMBEDDED + DOWNLOADED and not os.path.exists(name)
 
 
 def labels_in(data: LabeledData) -> set[Any]:
@@ -85,7 +90,7 @@ def describe_data(data: LabeledData) -> str:
 
 def _named(name: str, options: ReadingOptions, like: Reading | None) -> dict[str, LabeledData]:
     """The parts of a data set known by name, unless there is a file of that name."""
-    if name not in EMBEDDED + DOWNLOADED or os.path.exists(name):
+    if not is_named(name):
         return {}
     from shortlist import datasets
     from shortlist.datasets.read import scaled_parts
@@ -116,6 +121,21 @@ def _from_file(
     name: str, options: ReadingOptions, like: Reading | None, labelled: bool, on_disk: bool
 ) -> dict[str, LabeledData]:
     from shortlist import datasets
+
+    given = reader_options(name, options, like, labelled)
+    # The labels of a model are known: its names are put to those, not to the ones in this file.
+    names = options.names if like is None else None
+    given["scale"] = _scale(options)
+    return datasets.read_splits(name, like=like, names=names, on_disk=on_disk, **given)
+
+
+def reader_options(
+    name: str, options: ReadingOptions, like: Reading | None = None, labelled: bool = True
+) -> dict[str, Any]:
+    """What ``read_splits`` is to be told of a file, its format first.
+
+    An option that its format does not have is an error, and so is a name that stands for nothing.
+    """
     from shortlist.datasets.read import data_format
 
     kind = options.format.value if options.format else data_format(name)
@@ -125,15 +145,12 @@ def _from_file(
         known = ", ".join(EMBEDDED + DOWNLOADED)
         message = f"no such file, nor a data set of this name (those are {known})"
         raise DataError(message, path=name)
-    given = _reader_options(options, kind)
+    given = {"format": kind, **_reader_options(options, kind)}
     if not labelled and options.label == "auto" and _can_do_without_labels(kind, like):
         given["label"] = None
-    # The labels of a model are known: its names are put to those, not to the ones in this file.
-    names = options.names if like is None else None
-    given["scale"] = _scale(options)
     if kind == "libsvm" and like is not None and like.format in _TABLES:
         given["extra_features"] = "error"  # a table has all features that there are
-    return datasets.read_splits(name, format=kind, like=like, names=names, on_disk=on_disk, **given)
+    return given
 
 
 def _can_do_without_labels(kind: str, like: Reading | None) -> bool:
@@ -174,7 +191,7 @@ def _column(text: str) -> str | int:
 def _refuse_unused(options: ReadingOptions, kind: str, name: str) -> None:
     """An option that would be passed over in silence is an error."""
     for field in fields(options):
-        if field.name in _FOR_ALL | _USED_BY[kind]:
+        if field.name in _USED_BY_ALL | _USED_BY[kind]:
             continue
         if getattr(options, field.name) != field.default:
             users = [k for k, used in _USED_BY.items() if field.name in used]

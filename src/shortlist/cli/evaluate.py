@@ -1,9 +1,7 @@
 """``shortlist evaluate``: how often the shortlist holds the label."""
 
 from dataclasses import asdict
-from typing import Annotated, Any
-
-from typer import Option
+from typing import Any
 
 from shortlist.cli.classes import Classes
 from shortlist.cli.data import describe_data, read_data
@@ -17,52 +15,37 @@ from shortlist.cli.models import (
 from shortlist.cli.options import DataArgument, ModelArgument, OutputOptions, Ties, parse_numbers
 from shortlist.cli.output import percent, print_json, print_line, print_table
 from shortlist.cli.reading import ReadingOptions
+from shortlist.cli.unfold import option
 
 ACCURACY = "Accuracy"
-_NOTICEABLE = 0.01  # ties that decide more than this share of the examples are worth a warning
+_MAX_TIED_SHARE = 0.01  # ties that decide more than this share of the examples are worth a warning
 
 
 def evaluate(
     *,
     model: ModelArgument,
     data: DataArgument,
-    ks: Annotated[
-        str | None,
-        Option(
-            "--ks",
-            metavar="1,3,5",
-            rich_help_panel=ACCURACY,
-            help="The lengths of the shortlist to report. Without it: 1 to 10, and the model's k.",
-        ),
-    ] = None,
-    k: Annotated[
-        int | None,
-        Option(
-            "-k",
-            "--k",
-            metavar="K",
-            rich_help_panel=ACCURACY,
-            help="The length for the table of classes. Without it, the model's.",
-        ),
-    ] = None,
-    classes: Annotated[
-        int,
-        Option(
-            "--classes",
-            metavar="N",
-            rich_help_panel=ACCURACY,
-            help="Show the N classes with the lowest top-k accuracy; 0: none, -1: all.",
-        ),
-    ] = 10,
-    ties: Annotated[
-        Ties,
-        Option(
-            metavar="POLICY",
-            rich_help_panel=ACCURACY,
-            help="Labels with equal scores at the end of the shortlist count as right "
-            "(optimistic, as in the paper), wrong (pessimistic), or are drawn by lot (expected).",
-        ),
-    ] = Ties.optimistic,
+    ks: str | None = option(
+        "--ks 1,3,5",
+        "The lengths of the shortlist to report. Without it: 1 to 10, and the model's k.",
+        panel=ACCURACY,
+    ),
+    k: int | None = option(
+        "-k --k K", "The length for the table of classes. Without it, the model's.", panel=ACCURACY
+    ),
+    classes: int = option(
+        "--classes N",
+        "Show the N classes with the lowest top-k accuracy; 0: none, -1: all.",
+        10,
+        panel=ACCURACY,
+    ),
+    ties: Ties = option(
+        "--ties POLICY",
+        "Labels with equal scores at the end of the shortlist count as right (optimistic, as in "
+        "the paper), wrong (pessimistic), or are drawn by lot (expected).",
+        Ties.optimistic,
+        panel=ACCURACY,
+    ),
     reading: ReadingOptions,
     output: OutputOptions,
 ) -> None:
@@ -138,7 +121,7 @@ def _warn(rankings: Any, lengths: list[int]) -> None:
         )
     decided = {k: rankings.at(k).decided_by_ties(k) for k in lengths}
     k = max(decided, key=lambda length: decided[length])
-    if first.ties == "optimistic" and decided[k] > _NOTICEABLE:
+    if first.ties == "optimistic" and decided[k] > _MAX_TIED_SHARE:
         warnings.warn(
             f"ties decide {decided[k]:.1%} of the examples at k={k}, all in favour; "
             "--ties expected gives a figure that ties cannot inflate",
@@ -147,7 +130,6 @@ def _warn(rankings: Any, lengths: list[int]) -> None:
 
 
 def _print_curve(rankings: Any, lengths: list[int], model: Any) -> None:
-
     of_several = hasattr(model, "estimators_")
     rows = []
     for k in lengths:
@@ -173,7 +155,6 @@ def _entry(report: Any, known: Any) -> dict[str, Any]:
 
 
 def _print_classes(title: str, reports: list[Any], k: int, known: Any) -> None:
-
     rows = []
     for report in reports:
         mistaken = "-"

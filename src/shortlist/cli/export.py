@@ -1,9 +1,5 @@
 """``shortlist export``: a model for programs that run without Python."""
 
-from typing import Annotated
-
-from typer import Option
-
 from shortlist.cli.models import load_model
 from shortlist.cli.options import OUTPUT, ModelArgument, OutputOptions, Precision
 from shortlist.cli.output import (
@@ -13,6 +9,7 @@ from shortlist.cli.output import (
     readable_size,
     written_to,
 )
+from shortlist.cli.unfold import option
 
 EXPORT = "Export"
 
@@ -20,43 +17,26 @@ EXPORT = "Export"
 def export(
     *,
     model: ModelArgument,
-    file: Annotated[
-        str,
-        Option(
-            "-o",
-            "--output",
-            metavar="FILE.onnx",
-            rich_help_panel=OUTPUT,
-            help="Where to write the ONNX model.",
-        ),
-    ],
-    k: Annotated[
-        int | None,
-        Option(
-            "-k",
-            "--k",
-            metavar="K",
-            rich_help_panel=EXPORT,
-            help="Length of the shortlists. Without it, the k that the model was trained for.",
-        ),
-    ] = None,
-    precision: Annotated[
-        Precision,
-        Option(
-            "--dtype",
-            metavar="TYPE",
-            rich_help_panel=EXPORT,
-            help="float32 or float64: the type of the features that it will be given.",
-        ),
-    ] = Precision.float32,
-    opset: Annotated[
-        int,
-        Option(
-            metavar="N",
-            rich_help_panel=EXPORT,
-            help="Version of ONNX's operators, 13 or newer. Old programs may need an older one.",
-        ),
-    ] = 17,
+    file: str = option(
+        "-o --output FILE.onnx", "Where to write the ONNX model.", ..., panel=OUTPUT
+    ),
+    k: int | None = option(
+        "-k --k K",
+        "Length of the shortlists. Without it, the k that the model was trained for.",
+        panel=EXPORT,
+    ),
+    precision: Precision = option(
+        "--dtype TYPE",
+        "float32 or float64: the type of the features that it will be given.",
+        Precision.float32,
+        panel=EXPORT,
+    ),
+    opset: int = option(
+        "--opset N",
+        "Version of ONNX's operators, 13 or newer. Old programs may need an older one.",
+        17,
+        panel=EXPORT,
+    ),
     output: OutputOptions,
 ) -> None:
     """Export a model to ONNX, to predict without Python.

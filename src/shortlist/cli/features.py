@@ -1,89 +1,58 @@
 """``shortlist features``: what a frozen network makes of images, for a linear probe."""
 
 import sys
-from typing import Annotated
-
-from typer import Argument, Option
+from dataclasses import asdict
 
 from shortlist.cli.options import OUTPUT, OutputOptions
 from shortlist.cli.output import check_output, print_json, print_line
+from shortlist.cli.unfold import argument, option
 
 NETWORK = "Network"
 
 
 def features(
     *,
-    network: Annotated[
-        str,
-        Argument(
-            metavar="NETWORK",
-            help="timm:NAME or torchvision:NAME (pretrained, without the classifier), a "
-            "TorchScript file (.pt), or MODULE:FUNCTION of yours that returns a torch module.",
-        ),
-    ],
-    source: Annotated[
-        str,
-        Argument(
-            metavar="INPUTS",
-            help="A folder of images, with a subfolder for each class; an .npy file of inputs; or "
-            "MODULE:FUNCTION of yours that returns a data set.",
-        ),
-    ],
-    batch_size: Annotated[
-        int, Option(metavar="N", rich_help_panel=NETWORK, help="Inputs at a time.")
-    ] = 64,
-    workers: Annotated[
-        int, Option(metavar="N", rich_help_panel=NETWORK, help="Processes that load the inputs.")
-    ] = 0,
-    image_size: Annotated[
-        int,
-        Option(
-            metavar="PIXELS",
-            rich_help_panel=NETWORK,
-            help="Side of the square that images are cut to, unless the network has its own.",
-        ),
-    ] = 224,
-    device: Annotated[
-        str | None,
-        Option(
-            metavar="DEVICE",
-            rich_help_panel=NETWORK,
-            help="Where the network runs, such as cuda. Without it: the CPU.",
-        ),
-    ] = None,
-    pool: Annotated[
-        str,
-        Option(
-            metavar="mean|flatten",
-            rich_help_panel=NETWORK,
-            help="What becomes of feature maps: the mean over positions, or all entries.",
-        ),
-    ] = "mean",
-    file: Annotated[
-        str,
-        Option(
-            "-o",
-            "--output",
-            metavar="FILE.npy",
-            rich_help_panel=OUTPUT,
-            help="Where to write the features.",
-        ),
-    ],
-    labels: Annotated[
-        str | None,
-        Option(
-            metavar="FILE.npy",
-            rich_help_panel=OUTPUT,
-            help="Where to write the labels, if there are any. Without it: beside the features, "
-            "as FILE.labels.npy.",
-        ),
-    ] = None,
-    dtype: Annotated[
-        str,
-        Option(
-            metavar="TYPE", rich_help_panel=OUTPUT, help="float16, float32 or float64, in the file."
-        ),
-    ] = "float32",
+    network: str = argument(
+        "NETWORK",
+        "timm:NAME or torchvision:NAME (pretrained, without the classifier), a TorchScript file "
+        "(.pt), or MODULE:FUNCTION of yours that returns a torch module.",
+        ...,
+    ),
+    source: str = argument(
+        "INPUTS",
+        "A folder of images, with a subfolder for each class; an .npy file of inputs; or "
+        "MODULE:FUNCTION of yours that returns a data set.",
+        ...,
+    ),
+    batch_size: int = option("--batch-size N", "Inputs at a time.", 64, panel=NETWORK),
+    workers: int = option("--workers N", "Processes that load the inputs.", 0, panel=NETWORK),
+    image_size: int = option(
+        "--image-size PIXELS",
+        "Side of the square that images are cut to, unless the network has its own.",
+        224,
+        panel=NETWORK,
+    ),
+    device: str | None = option(
+        "--device DEVICE",
+        "Where the network runs, such as cuda. Without it: the CPU.",
+        panel=NETWORK,
+    ),
+    pool: str = option(
+        "--pool mean|flatten",
+        "What becomes of feature maps: the mean over positions, or all entries.",
+        "mean",
+        panel=NETWORK,
+    ),
+    file: str = option("-o --output FILE.npy", "Where to write the features.", ..., panel=OUTPUT),
+    labels: str | None = option(
+        "--labels FILE.npy",
+        "Where to write the labels, if there are any. Without it: beside the features, as "
+        "FILE.labels.npy.",
+        panel=OUTPUT,
+    ),
+    dtype: str = option(
+        "--dtype TYPE", "float16, float32 or float64, in the file.", "float32", panel=OUTPUT
+    ),
     output: OutputOptions,
 ) -> None:
     """Run a frozen network over images and write its features, to train a classifier on.
@@ -92,7 +61,6 @@ def features(
       shortlist features torchvision:resnet50 photos/train -o train.npy
       shortlist train train.npy --labels train.labels.npy -o model -k 5
     """
-
     check_output(file, inputs=(network, source))
     if labels is not None:
         check_output(labels, "--labels", inputs=(network, source))
@@ -119,16 +87,7 @@ def features(
         # The user's function has returned something else than a network or a data set.
         raise ValueError(str(error)) from error
     if output.as_json:
-        print_json(
-            "features",
-            {
-                "features": str(written.features),
-                "labels": None if written.labels is None else str(written.labels),
-                "n_samples": written.n_samples,
-                "n_features": written.n_features,
-                "seconds": written.seconds,
-            },
-        )
+        print_json("features", asdict(written))
     elif not output.quiet:
         print_line(
             f"{written.features}: {written.n_samples} examples, {written.n_features} features "

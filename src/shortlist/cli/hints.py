@@ -10,24 +10,24 @@ from numpy.typing import NDArray
 if TYPE_CHECKING:
     from shortlist.datasets.containers import LabeledData
 
-# Sizes beyond this, or beyond so many times the median feature's, slow training down. Measured on
+# Features larger than this, or than this many times the median one, slow training. Measured on
 # the digits of scikit-learn, C=1: 19 epochs with values around 0.6, 59 around 10, 119 around 100,
 # more than 300 around 1000.
-_LARGE = 100.0
-# Sizes are estimated from so many examples.
-_LOOKED_AT = 10_000
+_MAX_FEATURE_SIZE = 100.0
+# The number of examples that sizes are estimated from.
+_SAMPLES_EXAMINED = 10_000
 
 
-# What a column that numbers the examples is called. pandas writes its index without a name.
+# Names of columns that number the examples. pandas writes its index without a name.
 _ROW_NUMBERS = ("", "unnamed: 0", "index", "id", "row")
 
 
 def row_number_hint(data: LabeledData) -> str | None:
-    """What to say of a feature that only numbers the examples."""
+    """The hint for a feature that only numbers the examples."""
     columns = () if data.reading is None else data.reading.columns or ()
     for place, name in enumerate(data.feature_names or ()):
         if name.lower() in _ROW_NUMBERS and name in columns:
-            values = np.asarray(data.X[:_LOOKED_AT, place])
+            values = np.asarray(data.X[:_SAMPLES_EXAMINED, place])
             if len(values) > 1 and (abs(np.diff(np.sort(values))) >= 1).all():
                 column = repr(name) if name else f"{columns.index(name)}, which has no name,"
                 return (
@@ -38,16 +38,16 @@ def row_number_hint(data: LabeledData) -> str | None:
 
 
 def scale_hint(data: LabeledData) -> str | None:
-    """What to say of features of very different or very large sizes that nobody has scaled."""
+    """The hint for unscaled features of very different or very large sizes."""
     from shortlist.datasets.columns import shown_column
 
     if data.reading is not None and data.reading.scaling is not None:
         return None
-    sizes = _sizes(data.X[:_LOOKED_AT])
+    sizes = _sizes(data.X[:_SAMPLES_EXAMINED])
     usual = float(np.median(sizes[sizes > 0])) if sizes.any() else 0.0
     column = int(sizes.argmax())
     largest = float(sizes[column])
-    if largest <= _LARGE * min(1.0, usual):
+    if largest <= _MAX_FEATURE_SIZE * min(1.0, usual):
         return None
     name = shown_column(column, data.feature_names)
     return (

@@ -1,13 +1,12 @@
 """``shortlist info``: what a model file holds, or what this installation is."""
 
 import math
-from typing import Annotated, Any
-
-from typer import Argument
+from typing import Any
 
 from shortlist._text import counted
 from shortlist.cli.options import OutputOptions
 from shortlist.cli.output import number, print_json, print_line, size_of
+from shortlist.cli.unfold import argument
 
 # Parts of a description that have a section of their own, or say the same as another.
 _KNOWN = ("params", "result", "n_iter", "models", "ks", "chosen", "table")
@@ -15,20 +14,15 @@ _KNOWN = ("params", "result", "n_iter", "models", "ks", "chosen", "table")
 
 def info(
     *,
-    model: Annotated[
-        str | None,
-        Argument(
-            metavar="MODEL",
-            help="A model file. Without it: versions of Shortlist and of what it uses.",
-        ),
-    ] = None,
+    model: str | None = argument(
+        "MODEL", "A model file. Without it: versions of Shortlist and of what it uses."
+    ),
     output: OutputOptions,
 ) -> None:
     """Show what a model file holds: parameters, classes and the record of its training.
 
     Only the description is read, not the weights, so this is quick whatever the model's size.
     """
-
     facts = _installation() if model is None else _facts(model)
     if output.as_json:
         print_json("info", facts)
@@ -56,8 +50,7 @@ def _facts(path: str) -> dict[str, Any]:
 
 
 def _sections(facts: dict[str, Any]) -> dict[str, dict[str, Any]]:
-    """The same for people: without what is only there to make the estimator again."""
-
+    """The facts in sections for people, without those that only rebuild the estimator."""
     steps, told = _steps(facts)
     meta = {name: _brief(value) for name, value in told.items() if name not in _KNOWN}
     parameters = {name: _brief(value) for name, value in told.get("params", {}).items()}
@@ -111,7 +104,7 @@ def _data(kept: dict[str, Any] | None) -> dict[str, Any]:
 
 
 def _chosen(meta: dict[str, Any]) -> dict[str, str]:
-    """What a search chose for each k, in a line."""
+    """A line for each k with the model that a search chose for it."""
     lines = {}
     for k, place in zip(meta.get("ks", ()), meta.get("chosen", ()), strict=True):
         own = meta["models"][place]["state"]["meta"]
@@ -141,7 +134,6 @@ def _brief(value: Any) -> Any:
 
 
 def _print_pairs(sections: dict[str, dict[str, Any]]) -> None:
-
     width = max(len(name) for pairs in sections.values() for name in pairs)
     for title, pairs in sections.items():
         if not pairs:

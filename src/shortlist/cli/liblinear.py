@@ -1,4 +1,4 @@
-"""What users of LIBLINEAR are used to type: types of solvers, and weights of classes."""
+"""LIBLINEAR's way of writing options: types of solvers, and weights of classes."""
 
 from collections.abc import Collection, Sequence
 from typing import Any
@@ -34,8 +34,11 @@ def weights_hint(number: int | None, weights: Any, classes: Collection[Any]) -> 
     LIBLINEAR trains a classifier for each class, and weighs a class in its own classifier only.
     Here its examples have the weight in all of them, as in scikit-learn.
     """
-    separate = number is not None and LOSS_OF_TYPE[number].startswith("ova_")
-    if not separate or not weights or len(classes) < 3:
+    if number is None or not weights or len(classes) < 3:
+        return None
+    from shortlist import losses
+
+    if not losses.get(LOSS_OF_TYPE[number]).separable:
         return None
     return (
         f"note: -w weighs a class's examples against all other classes; LIBLINEAR's -s {number} "
@@ -44,7 +47,7 @@ def weights_hint(number: int | None, weights: Any, classes: Collection[Any]) -> 
 
 
 def usage_hint(message: str) -> str:
-    """What to add to an error of usage that users of LIBLINEAR may meet."""
+    """Advice for users of LIBLINEAR to append to an error of usage; empty if there is none."""
     if message.startswith("Option '-C' requires"):
         return ": a number. LIBLINEAR's -C, which searches for one, is shortlist cv"
     return ""

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from shortlist.datasets.containers import LabeledData
     from shortlist.datasets.reading import Reading
 
-# Scores are computed for so many examples and classes at a time: 32 MiB of doubles.
-_BLOCK = 1 << 22
+# Scores, examples times classes, that are computed at a time: 32 MiB of doubles.
+_SCORES_PER_BLOCK = 1 << 22
 _SHOWN_COLUMNS = 5
 
 
@@ -99,7 +99,7 @@ def chosen_for(model: Any, k: int) -> dict[str, Any]:
 
 def blocks_of_rows(model: Any, X: Any) -> Iterator[slice]:
     """Yield the rows of X in blocks whose scores fit in memory."""
-    step = max(1, _BLOCK // len(model.classes_))
+    step = max(1, _SCORES_PER_BLOCK // len(model.classes_))
     for start in range(0, X.shape[0], step):
         yield slice(start, min(start + step, X.shape[0]))
 
@@ -163,7 +163,7 @@ def say_differences(data: LabeledData, like: Reading, *, labelled: bool) -> None
 
 
 def _notes(data: LabeledData, like: Reading, labelled: bool) -> Iterator[str]:
-    """What a user should know of data whose columns are not just those of training."""
+    """Notes for the user on data whose columns differ from those of the training data."""
     found = data.reading
     if found is None:
         return

@@ -8,6 +8,7 @@ from typing import Annotated, Any, ClassVar
 from typer import Argument, Option
 
 from shortlist.cli.liblinear import loss_of_type
+from shortlist.cli.unfold import option
 
 MODEL = "The model"
 KERNEL = "Kernel"
@@ -16,43 +17,22 @@ OUTPUT = "Output"
 LARGEST_SEED = 2**32 - 1
 
 
-class LossName(StrEnum):
-    """The names that ``shortlist.losses.get`` knows, which are not imported for ``--help``."""
-
-    entropy = "entropy"
-    softmax = "softmax"
-    smooth_hinge = "smooth_hinge"
-    hinge = "hinge"
-    truncated_entropy = "truncated_entropy"
-    ova_logistic = "ova_logistic"
-    ova_smooth_hinge = "ova_smooth_hinge"
-    ova_hinge = "ova_hinge"
-
-
-class Kernel(StrEnum):
-    """The kernels of ``KernelTopKClassifier``, functions apart."""
-
-    rbf = "rbf"
-    poly = "poly"
-    linear = "linear"
-    precomputed = "precomputed"
-
-
-class Variant(StrEnum):
-    alpha = "alpha"
-    beta = "beta"
-    printed = "printed"
+# What an option can be chosen from: the names that the library knows, which is not imported for
+# --help.
+LossName = StrEnum(
+    "LossName",
+    "entropy softmax smooth_hinge hinge truncated_entropy ova_logistic ova_smooth_hinge ova_hinge",
+)
+Kernel = StrEnum("Kernel", "rbf poly linear precomputed")
+Variant = StrEnum("Variant", "alpha beta printed")
+Ties = StrEnum("Ties", "optimistic pessimistic expected")
 
 
 class Precision(StrEnum):
+    """The precisions of features, and so of training."""
+
     float32 = "float32"
     float64 = "float64"
-
-
-class Ties(StrEnum):
-    optimistic = "optimistic"
-    pessimistic = "pessimistic"
-    expected = "expected"
 
 
 DataArgument = Annotated[
@@ -75,34 +55,21 @@ class LossOptions:
 
     panel: ClassVar[str] = MODEL
 
-    loss: Annotated[
-        LossName,
-        Option(
-            "--loss",
-            metavar="LOSS",
-            help="What to minimise: entropy (softmax regression at k=1), smooth_hinge, hinge (the "
-            "multiclass SVM at k=1), truncated_entropy (nonconvex), or one-vs-all: ova_logistic, "
-            "ova_smooth_hinge, ova_hinge. softmax is entropy at k=1.",
-        ),
-    ] = LossName.entropy
-    k: Annotated[
-        int,
-        Option(
-            "-k",
-            "--k",
-            metavar="K",
-            help="Length of the shortlist to train for, 1 to the number of classes less one.",
-        ),
-    ] = 1
-    liblinear_type: Annotated[
-        int | None,
-        Option(
-            "-s",
-            metavar="TYPE",
-            help="Instead of --loss, LIBLINEAR's number for it: 0 or 7 (ova_logistic), 3 "
-            "(ova_hinge), 4 (hinge).",
-        ),
-    ] = None
+    loss: LossName = option(
+        "--loss LOSS",
+        "What to minimise: entropy (softmax regression at k=1), smooth_hinge, hinge (the "
+        "multiclass SVM at k=1), truncated_entropy (nonconvex), or one-vs-all: ova_logistic, "
+        "ova_smooth_hinge, ova_hinge. softmax is entropy at k=1.",
+        LossName.entropy,
+    )
+    k: int = option(
+        "-k --k K", "Length of the shortlist to train for, 1 to the number of classes less one.", 1
+    )
+    liblinear_type: int | None = option(
+        "-s TYPE",
+        "Instead of --loss, LIBLINEAR's number for it: 0 or 7 (ova_logistic), 3 (ova_hinge), 4 "
+        "(hinge).",
+    )
 
     @property
     def name(self) -> str:
@@ -140,13 +107,15 @@ class MachineOptions:
         Option(
             metavar="SIZE",
             help="Keep the process below this much memory, such as 4GB: DATA that is larger is "
-            "read in pieces.",
+            "read in pieces. With --workers: each of them, and they read DATA themselves.",
         ),
     ] = None
     workers: Annotated[
         int | None,
         Option(
-            metavar="N", help="Train on so many workers of a Ray cluster, each with a part of DATA."
+            metavar="N",
+            help="Train on so many workers of a Ray cluster, each with a part of DATA. They read "
+            "the files of a folder themselves, under the same names; one file is read here.",
         ),
     ] = None
     ray: Annotated[
@@ -158,12 +127,12 @@ class MachineOptions:
         ),
     ] = None
 
-    def check(self) -> None:
+    def check(self, kernel: "KernelOptions") -> None:
         """Raise ValueError for options that do not go together."""
         if self.ray is not None and self.workers is None:
             raise ValueError("--ray needs --workers N: how many workers to train on")
-        if self.workers is not None and self.memory_limit is not None:
-            raise ValueError("--memory-limit is for one process: leave it out, or --workers")
+        if self.workers is not None and kernel.kernel is not None:
+            raise ValueError("--workers is for linear scores: leave it out, or --kernel")
 
     @property
     def given(self) -> list[str]:
@@ -173,65 +142,44 @@ class MachineOptions:
 
 @dataclass(frozen=True)
 class ShapeOptions:
-    """What else makes the objective."""
+    """The rest of the objective: variants, margins, intercept, class weights."""
 
     panel: ClassVar[str] = MODEL
 
-    variant: Annotated[
-        Variant,
-        Option(
-            metavar="alpha|beta|printed",
-            help="Which of the paper's two top-k simplices; the same at k=1. printed, for the "
-            "hinges, is alpha by the paper's formula.",
-        ),
-    ] = Variant.alpha
-    smoothing: Annotated[
-        float,
-        Option(
-            metavar="NUMBER",
-            help="How much smooth_hinge and ova_smooth_hinge are rounded; near 0 they are the "
-            "plain hinges.",
-        ),
-    ] = 1.0
-    margins: Annotated[
-        str | None,
-        Option(
-            metavar="ldam|NUMBERS",
-            help="By how much labels are to lead, for the hinges: a number for each class, in "
-            "order and separated by commas; ldam asks more of rare classes. 1 by default.",
-        ),
-    ] = None
-    rank_weights: Annotated[
-        str | None,
-        Option(
-            metavar="NUMBERS",
-            help="Weights of the worst, second worst, ... wrong label, for the hinges, such as "
-            "3,2,1; in place of k equal ones.",
-        ),
-    ] = None
-    bias: Annotated[
-        float,
-        Option(
-            "-B",
-            "--bias",
-            metavar="NUMBER",
-            help="The intercept is the weight of a constant feature of this value. It is "
-            "regularised like every weight; the larger the value, the less. 0 or less, as in "
-            "-B -1: no intercept. (LIBLINEAR has none unless -B asks for it, Shortlist has one "
-            "unless -B says no.)",
-        ),
-    ] = 1.0
-    no_intercept: Annotated[bool, Option("--no-intercept", help="The same as -B -1.")] = False
-    class_weight: Annotated[
-        list[str] | None,
-        Option(
-            "-w",
-            "--class-weight",
-            metavar="LABEL=WEIGHT",
-            help="Let a class count so many times; may be repeated. 'balanced' weighs every class "
-            "by the inverse of its frequency.",
-        ),
-    ] = None
+    variant: Variant = option(
+        "--variant alpha|beta|printed",
+        "Which of the paper's two top-k simplices; the same at k=1. printed, for the hinges, is "
+        "alpha by the paper's formula.",
+        Variant.alpha,
+    )
+    smoothing: float = option(
+        "--smoothing NUMBER",
+        "How much smooth_hinge and ova_smooth_hinge are rounded; near 0 they are the plain hinges.",
+        1.0,
+    )
+    margins: str | None = option(
+        "--margins ldam|NUMBERS",
+        "By how much labels are to lead, for the hinges: a number for each class, in order and "
+        "separated by commas; ldam asks more of rare classes. 1 by default.",
+    )
+    rank_weights: str | None = option(
+        "--rank-weights NUMBERS",
+        "Weights of the worst, second worst, ... wrong label, for the hinges, such as 3,2,1; in "
+        "place of k equal ones.",
+    )
+    bias: float = option(
+        "-B --bias NUMBER",
+        "The intercept is the weight of a constant feature of this value. It is regularised like "
+        "every weight; the larger the value, the less. 0 or less, as in -B -1: no intercept. "
+        "(LIBLINEAR has none unless -B asks for it, Shortlist has one unless -B says no.)",
+        1.0,
+    )
+    no_intercept: bool = option("--no-intercept", "The same as -B -1.", False)
+    class_weight: list[str] | None = option(
+        "-w --class-weight LABEL=WEIGHT",
+        "Let a class count so many times; may be repeated. 'balanced' weighs every class by the "
+        "inverse of its frequency.",
+    )
 
 
 @dataclass(frozen=True)
@@ -240,28 +188,20 @@ class KernelOptions:
 
     panel: ClassVar[str] = KERNEL
 
-    kernel: Annotated[
-        Kernel | None,
-        Option(
-            metavar="KERNEL",
-            help="rbf, exp(-gamma |x - z|^2); poly, (gamma <x, z> + coef0)^degree; linear; or "
-            "precomputed, where DATA is the matrix itself. Without it: linear scores, trained by "
-            "their weights.",
-        ),
-    ] = None
-    gamma: Annotated[
-        str,
-        Option(
-            metavar="NUMBER",
-            help="A number, scale (1 over the number of features times their variance), or auto "
-            "(1 over the number of features).",
-        ),
-    ] = "scale"
-    degree: Annotated[int, Option(metavar="N", help="Of poly.")] = 3
-    coef0: Annotated[float, Option(metavar="NUMBER", help="Of poly.")] = 0.0
-    cache_size: Annotated[
-        float, Option(metavar="MEBIBYTES", help="Memory for the kernel's matrix.")
-    ] = 1024.0
+    kernel: Kernel | None = option(
+        "--kernel KERNEL",
+        "rbf, exp(-gamma |x - z|^2); poly, (gamma <x, z> + coef0)^degree; linear; or precomputed, "
+        "where DATA is the matrix itself. Without it: linear scores, trained by their weights.",
+    )
+    gamma: str = option(
+        "--gamma NUMBER",
+        "A number, scale (1 over the number of features times their variance), or auto (1 over the "
+        "number of features).",
+        "scale",
+    )
+    degree: int = option("--degree N", "Of poly.", 3)
+    coef0: float = option("--coef0 NUMBER", "Of poly.", 0.0)
+    cache_size: float = option("--cache-size MEBIBYTES", "Memory for the kernel's matrix.", 1024.0)
 
     def parameters(self) -> dict[str, Any]:
         """The parameters of KernelTopKClassifier; ValueError for one that has no effect."""
@@ -285,28 +225,22 @@ class SolverOptions:
 
     panel: ClassVar[str] = TRAINING
 
-    tol: Annotated[
-        float,
-        Option(
-            "-e",
-            "--tol",
-            metavar="NUMBER",
-            help="Stop when the objective is certified to be within this share of the best "
-            "possible (the relative duality gap).",
-        ),
-    ] = 1e-3
-    max_epochs: Annotated[
-        int, Option(metavar="N", help="Stop after so many passes over the data in any case.")
-    ] = 1000
-    seed: Annotated[
-        int,
-        Option(
-            metavar="N",
-            min=0,
-            max=LARGEST_SEED,
-            help="Seeds the order of visits: the same seed, the same model.",
-        ),
-    ] = 0
+    tol: float = option(
+        "-e --tol NUMBER",
+        "Stop when the objective is certified to be within this share of the best possible (the "
+        "relative duality gap).",
+        1e-3,
+    )
+    max_epochs: int = option(
+        "--max-epochs N", "Stop after so many passes over the data in any case.", 1000
+    )
+    seed: int = option(
+        "--seed N",
+        "Seeds the order of visits: the same seed, the same model.",
+        0,
+        min=0,
+        max=LARGEST_SEED,
+    )
 
 
 QuietOption = Annotated[
@@ -322,11 +256,11 @@ QuietOption = Annotated[
 
 @dataclass(frozen=True)
 class OutputOptions:
-    """What is told, and how."""
+    """The form and amount of the output."""
 
     panel: ClassVar[str] = OUTPUT
 
-    as_json: Annotated[bool, Option("--json", help="Print the result as JSON.")] = False
+    as_json: bool = option("--json", "Print the result as JSON.", False)
     quiet: QuietOption = False
 
 
@@ -359,7 +293,7 @@ def _numbers_unless(text: str | None, name: str | None, option: str) -> Any:
 
 
 def class_weights(given: list[str] | None, classes: Any) -> Any:
-    """What TopKClassifier takes for ``--class-weight``: None, "balanced" or a dictionary.
+    """The ``class_weight`` of TopKClassifier: None, "balanced" or a dictionary.
 
     ``classes`` are the labels of the training data, so that a misspelt label is an error.
     """

@@ -36,7 +36,8 @@ def say_data(output: OutputOptions, data: LabeledData, *more: str | None) -> Non
     from shortlist.cli.data import describe_data, how_read
     from shortlist.cli.hints import row_number_hint, scale_hint
 
-    hints = [row_number_hint(data), scale_hint(data)]
+    looked_at = hasattr(data.X, "__getitem__")  # not the rows that workers hold
+    hints = [row_number_hint(data), scale_hint(data)] if looked_at else []
     lines = [how_read(data).describe(), describe_data(data), *hints, *more]
     say(output, "\n".join(escape_controls(line) for line in lines if line is not None))
 
@@ -179,8 +180,8 @@ def is_device(path: Path) -> bool:
 def written_to(path: str) -> Iterator[str]:
     """Yield the name of a file to write, for ``path``.
 
-    It is ``path`` itself, for somebody who writes whole files or none. Standard output and devices
-    are given the content of a temporary file at the end.
+    It is ``path`` itself if that is a file; the caller writes it whole or not at all. For standard
+    output and devices it is a temporary file, which is copied there at the end.
     """
     if not is_standard_output(path) and not is_device(Path(path)):
         yield path
@@ -206,9 +207,6 @@ def size_of(path: str) -> str:
 
 
 def readable_size(n_bytes: int) -> str:
-    size = float(n_bytes)
-    for unit in ("bytes", "kB", "MB"):
-        if size < 1000:
-            return f"{size:.0f} {unit}" if unit == "bytes" else f"{size:.1f} {unit}"
-        size /= 1000
-    return f"{size:.1f} GB"
+    from rich.filesize import decimal
+
+    return decimal(n_bytes)

@@ -8,9 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Annotated, Any
-
-from typer import Option
+from typing import IO, Any
 
 from shortlist.cli.classes import Classes
 from shortlist.cli.data import read_data
@@ -27,13 +25,11 @@ from shortlist.cli.options import OUTPUT, DataArgument, ModelArgument, QuietOpti
 from shortlist.cli.output import check_output, is_device, is_standard_output, standard_output
 from shortlist.cli.reading import ReadingOptions
 from shortlist.cli.sets import SetOptions, set_blocks
-
-if TYPE_CHECKING:
-    from shortlist.cli.classes import Classes
+from shortlist.cli.unfold import option
 
 PREDICTION = "Predictions"
 
-# What spreadsheets take for the beginning of a formula; a tab or return before it is passed over.
+# Beginnings of a formula in spreadsheets, which also skip a tab or return before it.
 _FORMULAS = ("=", "+", "-", "@", "\t", "\r")
 
 # For a block of rows: the numbers of each row's classes, best first, and their scores.
@@ -44,59 +40,43 @@ def predict(
     *,
     model: ModelArgument,
     data: DataArgument,
-    k: Annotated[
-        int | None,
-        Option(
-            "-k",
-            "--k",
-            metavar="K",
-            rich_help_panel=PREDICTION,
-            help="Length of the shortlists. Without it, the k that the model was trained for.",
-        ),
-    ] = None,
-    probabilities: Annotated[
-        bool,
-        Option(
-            "--proba",
-            rich_help_panel=PREDICTION,
-            help="Print probabilities in place of scores: of softmax (entropy at k=1) and "
-            "ova_logistic as they are, of every loss with --calibrate.",
-        ),
-    ] = False,
-    scores: Annotated[
-        bool,
-        Option("--scores/--no-scores", rich_help_panel=PREDICTION, help="Whether to print scores."),
-    ] = True,
+    k: int | None = option(
+        "-k --k K",
+        "Length of the shortlists. Without it, the k that the model was trained for.",
+        panel=PREDICTION,
+    ),
+    probabilities: bool = option(
+        "--proba",
+        "Print probabilities in place of scores: of softmax (entropy at k=1) and ova_logistic as "
+        "they are, of every loss with --calibrate.",
+        False,
+        panel=PREDICTION,
+    ),
+    scores: bool = option(
+        "--scores/--no-scores", "Whether to print scores.", True, panel=PREDICTION
+    ),
     sets: SetOptions,
     reading: ReadingOptions,
-    output: Annotated[
-        str,
-        Option(
-            "-o",
-            "--output",
-            metavar="FILE",
-            rich_help_panel=OUTPUT,
-            help="Where to write; - is standard output. A file appears whole or not at all.",
-        ),
-    ] = "-",
-    spreadsheet: Annotated[
-        bool,
-        Option(
-            "--spreadsheet",
-            rich_help_panel=OUTPUT,
-            help="Put a ' before text in the CSV that a spreadsheet would run as a formula: what "
-            "begins with =, +, - or @. Without it, text is written as it is.",
-        ),
-    ] = False,
-    as_json: Annotated[
-        bool,
-        Option(
-            "--json",
-            rich_help_panel=OUTPUT,
-            help='Write one JSON object a line, {"labels": [...], "scores": [...]}, not CSV; with '
-            '"id" and "names" where there are any.',
-        ),
-    ] = False,
+    output: str = option(
+        "-o --output FILE",
+        "Where to write; - is standard output. A file appears whole or not at all.",
+        "-",
+        panel=OUTPUT,
+    ),
+    spreadsheet: bool = option(
+        "--spreadsheet",
+        "Put a ' before text in the CSV that a spreadsheet would run as a formula: what begins "
+        "with =, +, - or @. Without it, text is written as it is.",
+        False,
+        panel=OUTPUT,
+    ),
+    as_json: bool = option(
+        "--json",
+        'Write one JSON object a line, {"labels": [...], "scores": [...]}, not CSV; with "id" and '
+        '"names" where there are any.',
+        False,
+        panel=OUTPUT,
+    ),
     quiet: QuietOption = False,
 ) -> None:
     """Print the k most likely labels of every example, best first, and their scores.
@@ -114,7 +94,6 @@ def predict(
       shortlist predict model new.csv --proba -o shortlists.csv
       shortlist predict letter.model letter --coverage 0.95 --calibrate letter
     """
-
     check_output(output, inputs=(model, data, sets.calibrate, reading.labels, reading.names))
     adaptive = sets.wanted(probabilities)
     if adaptive and k is not None:
@@ -147,7 +126,6 @@ def predict(
 
 
 def _shortlists(model: Any, X: Any, k: int, probable: Any) -> Iterator[Block]:
-
     for rows in blocks_of_rows(model, X):
         columns, values = ranked_columns(model, X[rows], k, probable)
         yield columns.tolist(), values.tolist()
@@ -214,7 +192,6 @@ def _rows(blocks: Iterator[Block]) -> Iterator[tuple[list[int], list[float]]]:
 
 @contextmanager
 def _opened(path: str) -> Iterator[IO[str]]:
-
     if is_standard_output(path):
         yield standard_output()
     elif is_device(Path(path)):

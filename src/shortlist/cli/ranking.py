@@ -1,4 +1,4 @@
-"""Where the true labels stand in the shortlists: all that ``evaluate`` reports."""
+"""Ranks of the true labels in the shortlists, from which ``evaluate`` reports."""
 
 from __future__ import annotations
 

@@ -2,56 +2,22 @@
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Annotated, ClassVar
-
-from typer import Option
+from typing import ClassVar
 
 from shortlist.cli.options import Precision
+from shortlist.cli.unfold import option
 
 READING = "Reading DATA"
 TABLES = "Columns of DATA"
 
 
-class Format(StrEnum):
-    """The formats of ``shortlist.datasets.read_dataset``."""
-
-    libsvm = "libsvm"
-    csv = "csv"
-    parquet = "parquet"
-    arrow = "arrow"
-    npy = "npy"
-    npz = "npz"
-    mat = "mat"
-
-
-class Split(StrEnum):
-    train = "train"
-    val = "val"
-    test = "test"
-
-
-class LabelType(StrEnum):
-    auto = "auto"
-    int = "int"
-    str = "str"
-
-
-class IndexBase(StrEnum):
-    auto = "auto"
-    zero = "0"
-    one = "1"
-
-
-class Missing(StrEnum):
-    error = "error"
-    mean = "mean"
-    drop = "drop"
-
-
-class Scale(StrEnum):
-    standard = "standard"
-    minmax = "minmax"
-    l2 = "l2"
+# What an option can be chosen from.
+Format = StrEnum("Format", "libsvm csv parquet arrow npy npz mat")
+Split = StrEnum("Split", "train val test")
+LabelType = StrEnum("LabelType", "auto int str")
+IndexBase = StrEnum("IndexBase", {"auto": "auto", "zero": "0", "one": "1"})
+Missing = StrEnum("Missing", "error mean drop")
+Scale = StrEnum("Scale", "standard minmax l2")
 
 
 @dataclass(frozen=True)
@@ -64,125 +30,77 @@ class ReadingOptions:
 
     panel: ClassVar[str] = READING
 
-    format: Annotated[
-        Format | None,
-        Option(
-            metavar="FORMAT",
-            help="libsvm, csv, parquet, arrow, npy, npz or mat, where the name does not tell.",
-        ),
-    ] = None
-    split: Annotated[
-        Split | None,
-        Option(
-            metavar="PART",
-            help="train, val or test: the part to take where DATA has several. Without it, "
-            "train and cv take train; predict and evaluate take test.",
-        ),
-    ] = None
-    label: Annotated[
-        str,
-        Option(
-            metavar="COLUMN",
-            help="The labels' column, by name or number (0 is the first, -1 the last); 'none': "
-            "there is none. 'auto' takes one named label, labels, target, class or y, otherwise "
-            "the last, and says so.",
-        ),
-    ] = "auto"
-    labels: Annotated[
-        str | None,
-        Option(
-            metavar="FILE",
-            help="For .npy, .npz and .mat: a second file with the labels, .npy or text with one "
-            "label a line.",
-        ),
-    ] = None
-    names: Annotated[
-        str | None,
-        Option(
-            metavar="FILE",
-            help="Names of the classes: text with one name a line, in the order of the labels, or "
-            'JSON {"label": "name"}. They are kept in the model.',
-        ),
-    ] = None
-    label_type: Annotated[
-        LabelType,
-        Option(
-            metavar="auto|int|str",
-            help="For .csv and LibSVM text: whether labels are numbers or text.",
-        ),
-    ] = LabelType.auto
-    header: Annotated[
-        bool | None,
-        Option(
-            "--header/--no-header",
-            help="For .csv: whether the first line names the columns. It is looked at otherwise.",
-        ),
-    ] = None
-    delimiter: Annotated[
-        str | None,
-        Option(
-            metavar="TEXT",
-            help="For .csv: what separates columns, if not a comma (or a tab in .tsv).",
-        ),
-    ] = None
-    index_base: Annotated[
-        IndexBase,
-        Option(
-            metavar="auto|0|1",
-            help="For LibSVM text: the number of the first feature. 'auto' is 0 if the training "
-            "file has an index 0, and 1 otherwise.",
-        ),
-    ] = IndexBase.auto
-    precision: Annotated[
-        Precision | None,
-        Option(
-            "--dtype",
-            metavar="TYPE",
-            help="float32 or float64: the precision of the features, and so of training. float32 "
-            "takes half the memory. Without it: the file's own, float64 for text.",
-        ),
-    ] = None
-    drop: Annotated[
-        list[str] | None,
-        Option(
-            metavar="COLUMN",
-            rich_help_panel=TABLES,
-            help="Leave this column out, by name or number; may be repeated.",
-        ),
-    ] = None
-    id_column: Annotated[
-        str | None,
-        Option(
-            "--id",
-            metavar="COLUMN",
-            rich_help_panel=TABLES,
-            help="The column with the examples' names. It is no feature; predict repeats it.",
-        ),
-    ] = None
-    weight_column: Annotated[
-        str | None,
-        Option(
-            "--weight",
-            metavar="COLUMN",
-            rich_help_panel=TABLES,
-            help="The column that says how much each example counts in training. It is no feature.",
-        ),
-    ] = None
-    missing: Annotated[
-        Missing | None,
-        Option(
-            metavar="error|mean|drop",
-            rich_help_panel=TABLES,
-            help="Missing values (empty, NA, NaN, null, ?): an error, the feature's mean in the "
-            "training data, or leave the example out. Without it, as in training; there, an error.",
-        ),
-    ] = None
-    scale: Annotated[
-        Scale | None,
-        Option(
-            metavar="standard|minmax|l2",
-            help="Bring the features to similar sizes, which makes training faster: mean 0 and "
-            "deviation 1; from 0 to 1; or rows of length 1. The numbers come from the training "
-            "data and are kept in the model. Zeros of sparse data stay zeros.",
-        ),
-    ] = None
+    format: Format | None = option(
+        "--format FORMAT",
+        "libsvm, csv, parquet, arrow, npy, npz or mat, where the name does not tell.",
+    )
+    split: Split | None = option(
+        "--split PART",
+        "train, val or test: the part to take where DATA has several. Without it, train and cv "
+        "take train; predict and evaluate take test.",
+    )
+    label: str = option(
+        "--label COLUMN",
+        "The labels' column, by name or number (0 is the first, -1 the last); 'none': there is "
+        "none. 'auto' takes one named label, labels, target, class or y, otherwise the last, and "
+        "says so.",
+        "auto",
+    )
+    labels: str | None = option(
+        "--labels FILE",
+        "For .npy, .npz and .mat: a second file with the labels, .npy or text with one label a "
+        "line.",
+    )
+    names: str | None = option(
+        "--names FILE",
+        "Names of the classes: text with one name a line, in the order of the labels, or JSON "
+        '{"label": "name"}. They are kept in the model.',
+    )
+    label_type: LabelType = option(
+        "--label-type auto|int|str",
+        "For .csv and LibSVM text: whether labels are numbers or text.",
+        LabelType.auto,
+    )
+    header: bool | None = option(
+        "--header/--no-header",
+        "For .csv: whether the first line names the columns. It is looked at otherwise.",
+    )
+    delimiter: str | None = option(
+        "--delimiter TEXT", "For .csv: what separates columns, if not a comma (or a tab in .tsv)."
+    )
+    index_base: IndexBase = option(
+        "--index-base auto|0|1",
+        "For LibSVM text: the number of the first feature. 'auto' is 0 if the training file has an "
+        "index 0, and 1 otherwise.",
+        IndexBase.auto,
+    )
+    precision: Precision | None = option(
+        "--dtype TYPE",
+        "float32 or float64: the precision of the features, and so of training. float32 takes half "
+        "the memory. Without it: the file's own, float64 for text.",
+    )
+    drop: list[str] | None = option(
+        "--drop COLUMN", "Leave this column out, by name or number; may be repeated.", panel=TABLES
+    )
+    id_column: str | None = option(
+        "--id COLUMN",
+        "The column with the examples' names. It is no feature; predict repeats it.",
+        panel=TABLES,
+    )
+    weight_column: str | None = option(
+        "--weight COLUMN",
+        "The column that says how much each example counts in training. It is no feature.",
+        panel=TABLES,
+    )
+    missing: Missing | None = option(
+        "--missing error|mean|drop",
+        "Missing values (empty, NA, NaN, null, ?): an error, the feature's mean in the training "
+        "data, or leave the example out. Without it, as in training; there, an error.",
+        panel=TABLES,
+    )
+    scale: Scale | None = option(
+        "--scale standard|minmax|l2",
+        "Bring the features to similar sizes, which makes training faster: mean 0 and deviation 1; "
+        "from 0 to 1; or rows of length 1. The numbers come from the training data and are kept in "
+        "the model. Zeros of sparse data stay zeros.",
+    )

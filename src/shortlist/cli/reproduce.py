@@ -1,110 +1,68 @@
 """``shortlist reproduce``: the paper's tables and figures."""
 
 import ast
-from typing import Annotated, Any
-
-from typer import Argument, Option
+from typing import Any
 
 from shortlist.cli.options import OUTPUT, OutputOptions
 from shortlist.cli.output import print_json, print_line, print_table
+from shortlist.cli.unfold import argument, option
 
 EXPERIMENT = "Experiment"
 
 
 def reproduce(
     *,
-    name: Annotated[
-        str | None,
-        Argument(
-            metavar="NAME",
-            help="circle, letter, caltech101, news20, aloi, features, glyphs, languages, "
-            "countries, convergence, lambert, losses, calibration, finetune, or all. Without it: "
-            "what each of them shows.",
-        ),
-    ] = None,
-    dataset: Annotated[
-        str | None,
-        Argument(
-            metavar="DATASET",
-            help="With features: what the features are of. A data set of the paper, such as "
-            "flowers or sun397, has the paper's numbers beside.",
-        ),
-    ] = None,
-    features: Annotated[
-        str | None,
-        Argument(
-            metavar="FOLDER",
-            help="With features: where they are, as train.npy with train.labels.npy (or as "
-            "train.npz), and the same for test and, if there is one, val.",
-        ),
-    ] = None,
-    data: Annotated[
-        list[str] | None,
-        Option(
-            "--data",
-            metavar="FILE",
-            rich_help_panel=EXPERIMENT,
-            help="The data of an experiment that does not come with its own. With all: "
-            "NAME=FILE, and may be repeated.",
-        ),
-    ] = None,
-    test_data: Annotated[
-        str | None,
-        Option(
-            "--test-data",
-            metavar="FILE",
-            rich_help_panel=EXPERIMENT,
-            help="The test examples, where the data file has only those to train on.",
-        ),
-    ] = None,
-    download: Annotated[
-        bool,
-        Option(
-            "--download",
-            rich_help_panel=EXPERIMENT,
-            help="Download the data where LibSVM's site offers it (news20, aloi).",
-        ),
-    ] = False,
-    quick: Annotated[
-        bool,
-        Option(
-            "--quick",
-            rich_help_panel=EXPERIMENT,
-            help="A far smaller version, to see that everything works. Its numbers mean little.",
-        ),
-    ] = False,
-    jobs: Annotated[
-        int | None,
-        Option(
-            "-j",
-            "--jobs",
-            metavar="N",
-            rich_help_panel=EXPERIMENT,
-            help="Number of processes. Without it: one for each processor.",
-        ),
-    ] = None,
-    seed: Annotated[
-        int, Option("--seed", metavar="N", rich_help_panel=EXPERIMENT, help="Seeds what is random.")
-    ] = 0,
-    settings: Annotated[
-        list[str] | None,
-        Option(
-            "--set",
-            metavar="NAME=VALUE",
-            rich_help_panel=EXPERIMENT,
-            help="An option of the experiment itself; may be repeated.",
-        ),
-    ] = None,
-    folder: Annotated[
-        str | None,
-        Option(
-            "-o",
-            "--output",
-            metavar="FOLDER",
-            rich_help_panel=OUTPUT,
-            help="Where tables, figures and the report go. Without it: results/NAME.",
-        ),
-    ] = None,
+    name: str | None = argument(
+        "NAME",
+        "circle, letter, caltech101, news20, aloi, features, glyphs, languages, countries, "
+        "convergence, lambert, losses, calibration, finetune, or all. Without it: what each of "
+        "them shows.",
+    ),
+    dataset: str | None = argument(
+        "DATASET",
+        "With features: what the features are of. A data set of the paper, such as flowers or "
+        "sun397, has the paper's numbers beside.",
+    ),
+    features: str | None = argument(
+        "FOLDER",
+        "With features: where they are, as train.npy with train.labels.npy (or as train.npz), and "
+        "the same for test and, if there is one, val.",
+    ),
+    data: list[str] | None = option(
+        "--data FILE",
+        "The data of an experiment that does not come with its own. With all: NAME=FILE, and may "
+        "be repeated.",
+        panel=EXPERIMENT,
+    ),
+    test_data: str | None = option(
+        "--test-data FILE",
+        "The test examples, where the data file has only those to train on.",
+        panel=EXPERIMENT,
+    ),
+    download: bool = option(
+        "--download",
+        "Download the data where LibSVM's site offers it (news20, aloi).",
+        False,
+        panel=EXPERIMENT,
+    ),
+    quick: bool = option(
+        "--quick",
+        "A far smaller version, to see that everything works. Its numbers mean little.",
+        False,
+        panel=EXPERIMENT,
+    ),
+    jobs: int | None = option(
+        "-j --jobs N", "Number of processes. Without it: one for each processor.", panel=EXPERIMENT
+    ),
+    seed: int = option("--seed N", "Seeds what is random.", 0, panel=EXPERIMENT),
+    settings: list[str] | None = option(
+        "--set NAME=VALUE", "An option of the experiment itself; may be repeated.", panel=EXPERIMENT
+    ),
+    folder: str | None = option(
+        "-o --output FOLDER",
+        "Where tables, figures and the report go. Without it: results/NAME.",
+        panel=OUTPUT,
+    ),
     output: OutputOptions,
 ) -> None:
     """Compute the paper's tables and figures, and set its numbers beside ours.
@@ -147,9 +105,7 @@ def reproduce(
         raise ValueError(f"--set: {error}") from error
 
     if output.as_json:
-        print_json(
-            "reproduce", {"page": str(outcome.page), "files": [str(file) for file in outcome.files]}
-        )
+        print_json("reproduce", {"page": outcome.page, "files": outcome.files})
     elif not output.quiet:
         print_line(f"The report: {outcome.page}")
 
@@ -183,7 +139,7 @@ def _list_experiments(output: OutputOptions) -> None:
 
 
 def _data_files(given: list[str], name: str) -> Any:
-    """What run() takes: a file, or with "all" a file for each experiment."""
+    """The ``data`` of run(): a file, or with "all" a file for each experiment."""
     if not given:
         return None
     if name == "all":

@@ -24,8 +24,8 @@ DONE, FAILED, REFUSED, INTERRUPTED, UNREAD = 0, 1, 2, 130, 141
 
 # Set it to see where an error comes from.
 DEBUG = "SHORTLIST_DEBUG"
-_NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
-_NOT_THE_USERS_FAULT = (*_NO_ROOM, errno.EIO, errno.EMFILE)
+_DISK_FULL_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+_MACHINE_ERRORS = (*_DISK_FULL_ERRORS, errno.EIO, errno.EMFILE)
 
 
 def run(args: Sequence[str] | None = None) -> int:
@@ -74,7 +74,7 @@ def _call(args: Sequence[str] | None) -> int:
     except typer.Abort:
         raise KeyboardInterrupt from None
     except SystemExit as stop:
-        # How typer ends when it cannot write the help text.
+        # typer exits this way when it cannot write the help text.
         if isinstance(stop.__context__, OSError) and stop.__context__.errno == errno.EPIPE:
             return UNREAD
         raise
@@ -85,9 +85,7 @@ def _call(args: Sequence[str] | None) -> int:
         context = getattr(error, "ctx", None)
         named = f"shortlist {given[0]}" if given and not given[0].startswith("-") else "shortlist"
         command = context.command_path if context else named
-        message = error.format_message().replace("Value error, ", "").strip()
-        message = message.replace("Input should be", "it must be")
-        message = message.rstrip(".")
+        message = error.format_message().rstrip(".")
         return _fail(f"{message}{usage_hint(message)} (see {command} --help)", REFUSED)
 
 
@@ -106,15 +104,15 @@ def _fail(message: str, code: int) -> int:
 
 
 def _code_of(error: OSError) -> int:
-    return FAILED if error.errno in _NOT_THE_USERS_FAULT else REFUSED
+    return FAILED if error.errno in _MACHINE_ERRORS else REFUSED
 
 
 def _of_system(error: OSError) -> str:
     """The system's message with the file first, as in all other messages."""
     if error.strerror is None:
         return str(error)
-    if error.filename is None and error.errno in _NO_ROOM:
-        # Files are named where they are written: this is what has no name.
+    if error.filename is None and error.errno in _DISK_FULL_ERRORS:
+        # Errors of files carry the file's name. Without a name it is standard output.
         return f"standard output: {error.strerror}"
     return f"{error.filename}: {error.strerror}" if error.filename else error.strerror
 

@@ -23,7 +23,7 @@ def save_somewhere(model: Any, path: str, data: Mapping[str, Any]) -> str:
         with written_to(path) as place:
             shortlist.save(model, place, data=data)
         return path
-    except BrokenPipeError:  # nobody reads it any more
+    except BrokenPipeError:  # the reader of standard output has gone
         raise
     except OSError as error:
         reason = error

@@ -1,11 +1,10 @@
 """The options of ``cv`` that say which models to try, and on what to measure them."""
 
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar
-
-from typer import Option
+from typing import Any, ClassVar
 
 from shortlist.cli.options import parse_numbers
+from shortlist.cli.unfold import option
 
 SEARCH = "Search"
 _USUAL_COSTS = "1e-5:1e3:9"
@@ -20,72 +19,43 @@ class SearchOptions:
 
     panel: ClassVar[str] = SEARCH
 
-    costs: Annotated[
-        str | None,
-        Option(
-            "--Cs",
-            metavar="NUMBERS",
-            help="The values of C: 0.1,1,10, or 1e-3:1e3:7 for seven from the first to the second, "
-            "evenly spaced in logarithm. Without it: 1e-5:1e3:9.",
-        ),
-    ] = None
-    ks: Annotated[
-        str | None,
-        Option(
-            "--ks",
-            metavar="1,3,5",
-            help="The lengths of the shortlist to measure, and to choose a model for. Without it: "
-            "1, 3, 5, 10 and the loss's own k, as far as there are classes.",
-        ),
-    ] = None
-    folds: Annotated[
-        int | None, Option("-v", "--folds", metavar="N", help="Number of folds. Without it: 5.")
-    ] = None
-    validation: Annotated[
-        str | None,
-        Option(
-            "--val",
-            metavar="DATA",
-            help="Measure on this data instead of on folds. It is read like DATA; of a data set "
-            "in parts, its val. The models are then trained on DATA alone, as in the paper.",
-        ),
-    ] = None
-    extensions: Annotated[
-        int | None,
-        Option(
-            "--extend",
-            metavar="N",
-            help="Where the best C is at an end of the range, try up to N values beyond it. "
-            "Without it: 4, but none if --Cs is given.",
-        ),
-    ] = None
-    refine: Annotated[
-        int,
-        Option(
-            metavar="N", help="Then, N times, try C halfway between the best and its neighbours."
-        ),
-    ] = 0
-    patience: Annotated[
-        int | None,
-        Option(
-            metavar="N",
-            help="Leave out the largest values of C once N in a row were worse than the best "
-            "before them, for every k. Without it, all are tried.",
-        ),
-    ] = None
-    shots: Annotated[
-        int | None,
-        Option(
-            metavar="N",
-            help="Few-shot training: instead of folds, random subsets with N examples of each "
-            "class, measured on --val or else on all other examples. The models are those of the "
-            "first subset.",
-        ),
-    ] = None
-    repeats: Annotated[
-        int | None, Option(metavar="N", help="How many such subsets. Without it: 5.")
-    ] = None
-    jobs: Annotated[int, Option("-j", "--jobs", metavar="N", help="Fits at a time.")] = 1
+    costs: str | None = option(
+        "--Cs NUMBERS",
+        "The values of C: 0.1,1,10, or 1e-3:1e3:7 for seven from the first to the second, evenly "
+        "spaced in logarithm. Without it: 1e-5:1e3:9.",
+    )
+    ks: str | None = option(
+        "--ks 1,3,5",
+        "The lengths of the shortlist to measure, and to choose a model for. Without it: 1, 3, 5, "
+        "10 and the loss's own k, as far as there are classes.",
+    )
+    folds: int | None = option("-v --folds N", "Number of folds. Without it: 5.")
+    validation: str | None = option(
+        "--val DATA",
+        "Measure on this data instead of on folds. It is read like DATA; of a data set in parts, "
+        "its val. The models are then trained on DATA alone, as in the paper.",
+    )
+    extensions: int | None = option(
+        "--extend N",
+        "Where the best C is at an end of the range, try up to N values beyond it. Without it: 4, "
+        "but none if --Cs is given.",
+    )
+    refine: int = option(
+        "--refine N", "Then, N times, try C halfway between the best and its neighbours.", 0
+    )
+    patience: int | None = option(
+        "--patience N",
+        "Leave out the largest values of C once N in a row were worse than the best before them, "
+        "for every k. Without it, all are tried.",
+    )
+    shots: int | None = option(
+        "--shots N",
+        "Few-shot training: instead of folds, random subsets with N examples of each class, "
+        "measured on --val or else on all other examples. The models are those of the first "
+        "subset.",
+    )
+    repeats: int | None = option("--repeats N", "How many such subsets. Without it: 5.")
+    jobs: int = option("-j --jobs N", "Fits at a time.", 1)
 
     @property
     def n_folds(self) -> int | None:
@@ -95,7 +65,7 @@ class SearchOptions:
         return _USUAL_FOLDS if self.folds is None else self.folds
 
     def parameters(self) -> dict[str, Any]:
-        """What TopKClassifierCV takes, ``ks`` apart; ValueError for what does not go together."""
+        """Parameters of TopKClassifierCV without ``ks``; ValueError for options in conflict."""
         if self.folds is not None and self.folds < 2:
             raise ValueError(f"-v must be 2 or more folds; got {self.folds}")
         if self.folds is not None and self.shots is not None:

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar
-
-from typer import Option
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from shortlist.cli.models import blocks_of_rows, ranked_columns, read_validation
 from shortlist.cli.reading import ReadingOptions
+from shortlist.cli.unfold import option
 
 if TYPE_CHECKING:
     from shortlist.conformal import ConformalShortlist
@@ -20,40 +19,27 @@ SETS = "Lists as long as needed"
 
 @dataclass(frozen=True)
 class SetOptions:
-    """What the lists are to hold, and the examples that tell how long they must be."""
+    """The coverage or mean length of the lists, and the examples that calibrate them."""
 
     panel: ClassVar[str] = SETS
 
-    coverage: Annotated[
-        float | None,
-        Option(
-            "--coverage",
-            metavar="SHARE",
-            help="Lists that hold the right label with this probability, such as 0.95. "
-            "Needs --calibrate.",
-        ),
-    ] = None
-    average_size: Annotated[
-        float | None,
-        Option(
-            "--average-size",
-            metavar="NUMBER",
-            help="Instead of --coverage: lists of this length on average, long where they need to "
-            "be. Needs --calibrate.",
-        ),
-    ] = None
-    calibrate: Annotated[
-        str | None,
-        Option(
-            "--calibrate",
-            metavar="FILE",
-            help="Examples with labels that the model was not trained on. Of data in several "
-            "parts, val. With --proba, probabilities are fitted to them (temperature scaling).",
-        ),
-    ] = None
+    coverage: float | None = option(
+        "--coverage SHARE",
+        "Lists that hold the right label with this probability, such as 0.95. Needs --calibrate.",
+    )
+    average_size: float | None = option(
+        "--average-size NUMBER",
+        "Instead of --coverage: lists of this length on average, long where they need to be. Needs "
+        "--calibrate.",
+    )
+    calibrate: str | None = option(
+        "--calibrate FILE",
+        "Examples with labels that the model was not trained on. Of data in several parts, val. "
+        "With --proba, probabilities are fitted to them (temperature scaling).",
+    )
 
     def wanted(self, probabilities: bool) -> bool:
-        """Whether lists of different lengths are asked for; ValueError if only by halves."""
+        """Whether lists of different lengths are asked for; ValueError if an option is missing."""
         asked = [self.coverage is not None, self.average_size is not None]
         if all(asked):
             raise ValueError("--coverage and --average-size exclude each other")
@@ -69,7 +55,7 @@ class SetOptions:
         return any(asked)
 
     def probable(self, model: Any, like: Reading, reading: ReadingOptions, path: str) -> Any:
-        """What gives a model's probabilities: itself, or temperature scaling if calibrated."""
+        """The model itself if it has probabilities, or its temperature scaling if calibrated."""
         from shortlist.datasets import DataError
 
         if self.calibrate is None:
@@ -110,7 +96,6 @@ class SetOptions:
 
 def set_blocks(sets: ConformalShortlist, X: Any, probable: Any) -> Iterator[tuple[list, list]]:
     """Yield columns of labels, best first, and scores of the sets, a block of rows at a time."""
-
     for rows in blocks_of_rows(sets.model, X):
         inside = sets.predict_set(X[rows]).toarray()
         order, values = ranked_columns(sets.model, X[rows], inside.shape[1], probable)

@@ -6,12 +6,12 @@ import errno
 import os
 from typing import Any, TextIO
 
-#: What writing gives when a pipe's reader has left, or a terminal was closed.
-_NOBODY_READS = (errno.EPIPE, errno.EIO)
+#: The errors of writing to a pipe whose reader has left, or to a closed terminal.
+_READER_GONE_ERRORS = (errno.EPIPE, errno.EIO)
 
 
 class Unread:
-    """Standard error that nobody needs to read.
+    """Standard error whose reader may leave.
 
     ``shortlist train ... 2>&1 | head`` is not to lose its model when ``head`` has seen enough:
     what is said after that goes nowhere, and the work goes on.
@@ -37,7 +37,7 @@ class Unread:
             self._leave(error)
 
     def _leave(self, error: OSError) -> None:
-        if error.errno not in _NOBODY_READS:
+        if error.errno not in _READER_GONE_ERRORS:
             raise error
         abandon(self._stream)
 

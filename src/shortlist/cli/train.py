@@ -1,13 +1,13 @@
 """``shortlist train``: fit a model and save it."""
 
-from typing import Annotated, Any
+from typing import Any
 
 import typer
-from typer import Option
 
 from shortlist._text import counted
 from shortlist.cli.checkpoints import CheckpointOptions
-from shortlist.cli.data import how_read, labels_in, read_data
+from shortlist.cli.cluster import accuracies, fit, training_data
+from shortlist.cli.data import how_read, labels_in
 from shortlist.cli.liblinear import weights_hint
 from shortlist.cli.models import (
     check_trainable,
@@ -44,6 +44,7 @@ from shortlist.cli.output import (
 from shortlist.cli.reading import ReadingOptions
 from shortlist.cli.run import FAILED, INTERRUPTED
 from shortlist.cli.saving import save_somewhere
+from shortlist.cli.unfold import option
 
 
 def train(
@@ -56,48 +57,29 @@ def train(
     solver: SolverOptions,
     machine: MachineOptions,
     checkpoints: CheckpointOptions,
-    warm_start: Annotated[
-        str | None,
-        Option(
-            metavar="MODEL",
-            rich_help_panel=TRAINING,
-            help="Begin at the weights of this model instead of at zero. It must have the same "
-            "loss, classes and features; C and the examples may differ. DATA is read as its data "
-            "was.",
-        ),
-    ] = None,
-    folds: Annotated[
-        int | None,
-        Option(
-            "-v",
-            "--folds",
-            metavar="N",
-            rich_help_panel=TRAINING,
-            help="Print the accuracy of N-fold cross-validation; no model is made.",
-        ),
-    ] = None,
-    validation: Annotated[
-        str | None,
-        Option(
-            "--val",
-            metavar="DATA",
-            rich_help_panel=TRAINING,
-            help="Other data to measure the accuracy on. It is read like DATA; of a data set in "
-            "parts, its val.",
-        ),
-    ] = None,
+    warm_start: str | None = option(
+        "--warm-start MODEL",
+        "Begin at the weights of this model instead of at zero. It must have the same loss, "
+        "classes and features; C and the examples may differ. DATA is read as its data was.",
+        panel=TRAINING,
+    ),
+    folds: int | None = option(
+        "-v --folds N",
+        "Print the accuracy of N-fold cross-validation; no model is made.",
+        panel=TRAINING,
+    ),
+    validation: str | None = option(
+        "--val DATA",
+        "Other data to measure the accuracy on. It is read like DATA; of a data set in parts, its "
+        "val.",
+        panel=TRAINING,
+    ),
     reading: ReadingOptions,
-    model: Annotated[
-        str | None,
-        Option(
-            "-o",
-            "--output",
-            metavar="MODEL",
-            rich_help_panel=OUTPUT,
-            help="Where to save the model. The file appears whole or not at all. - is standard "
-            "output.",
-        ),
-    ] = None,
+    model: str | None = option(
+        "-o --output MODEL",
+        "Where to save the model. The file appears whole or not at all. - is standard output.",
+        panel=OUTPUT,
+    ),
     output: OutputOptions,
 ) -> None:
     """Train a classifier for its shortlist of k labels, and save it.
@@ -166,47 +148,38 @@ def _fit(
     kept_in: dict[str, Any],
 ) -> tuple[Any, dict[str, Any], dict[str, Any]]:
     """The fitted classifier, what there is to tell of it, and how its data was read."""
-
     parameters = estimator_parameters(loss, shape, solver, output)
-    machine.check()
+    machine.check(kernel)
     start = None
     if warm_start is not None:
         from shortlist.cli.warm_start import open_start
 
         start = open_start(warm_start, parameters, kernel, machine)
     like = None if start is None else start.reading
-    on_disk = machine.memory_limit is not None
-    examples = read_data(name, reading, "train", like=like, on_disk=on_disk)
-    X, y = examples
-    if start is not None:
-        start.check_labels(examples)
-
-    labels = labels_in(examples)
-    weights = class_weights(shape.class_weight, labels)
-    parameters.update(C=cost, class_weight=weights, memory_limit=machine.memory_limit, **kept_in)
-    model = make_classifier(kernel, **parameters) if start is None else start.model
-    if start is not None:
-        model.set_params(**parameters, warm_start=True)
-    check_trainable(model, examples)
-    like = like or how_read(examples)
-    held_out = read_validation(like, validation, reading) if validation is not None else None
-    say_data(output, examples, weights_hint(loss.liblinear_type, weights, labels))
-    if held_out is not None and not output.quiet:
-        say_differences(held_out, like, labelled=True)
-    with told_of_compilation(output) as compilation:
-        if machine.workers is None:
-            model.fit(X, y, sample_weight=examples.weight)
-        else:
-            from shortlist import distributed
-
-            where: dict[str, Any] = {"n_workers": machine.workers, "address": machine.ray}
-            distributed.fit(model, X, y, sample_weight=examples.weight, **where)
-    if start is not None:
-        model.set_params(warm_start=False)
-    remember_names(model, examples)
-    accuracies = {"training": _accuracies(model, examples)}
-    if held_out is not None:
-        accuracies["validation"] = _accuracies(model, held_out)
+    with training_data(name, reading, like, machine) as examples:
+        if start is not None:
+            start.check_labels(examples)
+        labels = labels_in(examples)
+        weights = class_weights(shape.class_weight, labels)
+        limit = machine.memory_limit
+        parameters.update(C=cost, class_weight=weights, memory_limit=limit, **kept_in)
+        model = make_classifier(kernel, **parameters) if start is None else start.model
+        if start is not None:
+            model.set_params(**parameters, warm_start=True)
+        check_trainable(model, examples)
+        like = like or how_read(examples)
+        held_out = read_validation(like, validation, reading) if validation is not None else None
+        say_data(output, examples, weights_hint(loss.liblinear_type, weights, labels))
+        if held_out is not None and not output.quiet:
+            say_differences(held_out, like, labelled=True)
+        with told_of_compilation(output) as compilation:
+            fit(model, examples, machine)
+        if start is not None:
+            model.set_params(warm_start=False)
+        remember_names(model, examples)
+        measured = {"training": accuracies(model, examples)}
+        if held_out is not None:
+            measured["validation"] = accuracies(model, held_out)
     result = model.result_
     summary = {
         "data": name,
@@ -223,16 +196,9 @@ def _fit(
         "epochs": result.epochs,
         "seconds": result.seconds,
         "compile_seconds": compilation.seconds,
-        "accuracy": accuracies,
+        "accuracy": measured,
     }
     return model, summary, {"reading": like.to_dict()}
-
-
-def _accuracies(model: Any, examples: Any) -> dict[str, float]:
-    from shortlist.cli.ranking import rank_labels
-
-    ranking = rank_labels(model, examples)
-    return {f"top-{k}": ranking.accuracy(k) for k in sorted({1, model.k})}
 
 
 def _lines(summary: dict[str, Any]) -> list[str]:
@@ -250,7 +216,7 @@ def _lines(summary: dict[str, Any]) -> list[str]:
     ]
     if math.isfinite(summary["relative_gap"]):
         lines[-1] += f", within {summary['relative_gap']:.2%} of the best possible (certified)"
-    for name, accuracies in summary["accuracy"].items():
-        shown = ", ".join(f"{k} {percent(share)}%" for k, share in accuracies.items())
+    for name, shares in summary["accuracy"].items():
+        shown = ", ".join(f"{k} {percent(share)}%" for k, share in shares.items())
         lines.append(f"{name} accuracy: {shown}")
     return lines

@@ -21,7 +21,7 @@ _OPTIONS = {
     "sample_weight": "--weight",
     "weight_column": "--weight",
 }
-# What stands for a value where none is given.
+# The placeholder for the value of a parameter that is named without one.
 _PLACEHOLDERS = {"labels": "FILE", "label": "COLUMN", "drop": "COLUMN", "split": "PART"}
 # Settings that have an option of their own.
 _WHOLE = {
@@ -33,7 +33,7 @@ _WHOLE = {
 }
 
 
-# Parameters that the mathematics, which knows no settings, names in messages of its own.
+# Parameters that messages of losses and projections name as plain text, without a Setting.
 _NAMED = (
     "loss|k|variant|smoothing|margins|rank_weights|kernel|gamma|degree|memory_limit|n_workers|opset"
 )

@@ -12,7 +12,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-#: What a class takes whose group has too few calibration examples, or that has no group.
+#: The threshold of a class without a group, or with too few calibration examples in it.
 Fallback = Literal["include", "pool", "marginal"]
 NO_GROUP = -1
 

@@ -103,7 +103,7 @@ def _per_class(
 
 
 def _worst(per_class: dict[str, NDArray]) -> list[dict[str, Any]]:
-    # Of classes with the same coverage, the one with more examples is the surer case.
+    # Of classes with the same coverage, take the one with more examples: its estimate is better.
     order = np.lexsort((-per_class["n_samples"], per_class["coverage"]))[:_WORST_CLASSES]
     rows = zip(*(column[order].tolist() for column in per_class.values()), strict=True)
     return [dict(zip(per_class, row, strict=True)) for row in rows]

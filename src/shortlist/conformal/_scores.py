@@ -78,7 +78,7 @@ class AdaptiveScore(Score):
     def candidates(self, responses: Matrix, draws: Vector) -> Matrix:
         places, above = places_and_mass(responses)
         if self.include_last_label is True:
-            # Where the label before stands: up to the threshold, this one is still included.
+            # Judged by the label before: if that is within the threshold, this one is included.
             return above + self._penalties(places - 1)
         return self._score(places, above, responses, draws[:, None])
 

@@ -185,7 +185,7 @@ class ConformalShortlist(BaseEstimator):
             columns.append(np.nonzero(inside)[1].astype(np.int32))
             sizes.append(np.count_nonzero(inside, axis=1))
         indices, starts = np.concatenate(columns), np.cumsum(np.concatenate(sizes))
-        # 32 bits where they do: some of scikit-learn takes no others.
+        # 32-bit indices where they suffice: parts of scikit-learn refuse 64-bit ones.
         kind = np.int32 if len(indices) <= np.iinfo(np.int32).max else np.int64
         places = indices.astype(kind, copy=False), starts.astype(kind)
         shape = (len(starts) - 1, len(self.classes_))
@@ -391,7 +391,7 @@ class ConformalShortlist(BaseEstimator):
         return chunks_of(self._responses(), self._score, self._examples(X))
 
     def _examples(self, X: Any) -> Examples:
-        # The same draws each time, and others than those of calibration.
+        # The same random numbers in each call, and different ones from those of calibration.
         return Examples.drawn(X, np.random.RandomState(self._seed))
 
     def _thresholds(self, level: float | None) -> NDArray[np.float64]:

@@ -258,7 +258,7 @@ def _labels_of(
     if key is not None:
         return check_labels(arrays[key], n_samples, name)
     if like is not None:
-        return None  # the features are known by their number: the labels may be absent
+        return None  # the number of features is known from the training data: labels may be absent
     wanted = _keys(_LABELS, split)[0]
     raise DataError(
         f"holds no labels {wanted!r}: give their file ("

@@ -10,9 +10,9 @@ from .._text import Phrase, Setting, few
 from ..errors import DataError
 from .reading import Column, Reading
 
-# A column with one of these names holds the labels, unless somebody says otherwise.
+# A column with one of these names holds the labels, unless the caller names another.
 _LABEL_NAMES = ("label", "labels", "target", "class")
-# So does this one, but beside a column "x" it is a coordinate.
+# A column "y" holds the labels too, unless there is a column "x": then it is a coordinate.
 _Y, _X = "y", "x"
 MISSING_POLICIES = ("error", "mean", "drop")
 TABLE_FORMATS = ("csv", "parquet", "arrow")
@@ -21,7 +21,7 @@ _SHOWN_NAMES = 12
 
 @dataclass(frozen=True)
 class TableOptions:
-    """What the caller says of a table's columns, by name or number."""
+    """The roles of a table's columns as the caller gives them, by name or number."""
 
     label: Column | None = "auto"
     drop: tuple[Column, ...] = ()
@@ -89,7 +89,7 @@ def shown_column(number: int, names: Sequence[str] | None) -> str:
 
 
 def no_feature_hint(roles: Roles, number: int) -> Phrase:
-    """What to say of a feature's column that holds text."""
+    """The hint for a feature column that holds text."""
     column = roles.column(number)
     hint = " (no feature? " + Setting("drop", (column,)) + " leaves it out"
     if roles.label is not None and roles.label_guess is not None:
@@ -125,7 +125,7 @@ def assign_roles(
     free = [i for i in range(width) if i not in taken]
     values = len(free) if features_per_row is None else features_per_row - len(taken)
     label, guess = fixed.label, None
-    # Where no name speaks of labels and the number is right, every column is a feature.
+    # If no column is named like labels and the count is that of the features, all are features.
     if options.label == "auto" and (values != options.expected or _named_labels(names, free)):
         label, guess = _guess_label(names, free, path)
     features = tuple(i for i in free if i != label)
@@ -135,7 +135,7 @@ def assign_roles(
 def _fixed_roles(
     names: Sequence[str] | None, width: int, options: TableOptions, path: str
 ) -> Roles:
-    """The roles that somebody gave, every column in one at most."""
+    """The roles that the caller gave. A column has at most one."""
 
     def find(column: Column | None) -> int | None:
         return None if column is None else _find(column, names, width, path)
@@ -304,7 +304,7 @@ def _roles_by_place(
     roles = _fixed_roles(names, width, given, path)
     taken = {roles.label, roles.id_column, roles.weight_column, *roles.drop}
     if options.label is None and isinstance(like.label, int):
-        taken.add(like.label)  # its labels are of no interest, and are no feature either
+        taken.add(like.label)  # the labels are not asked for, and must not become a feature
     return replace(roles, features=tuple(i for i in range(width) if i not in taken))
 
 

@@ -21,7 +21,7 @@ from .labels import check_label_type, parse_labels, shown
 from .missing import MISSING_WORDS, fill_missing
 from .reading import Column, Reading
 
-# What may separate columns where it is not the delimiter.
+# Separators that a file may use instead of the expected delimiter.
 _SEPARATORS = ";\t| "
 
 
@@ -73,7 +73,7 @@ def read_csv(
         the same order; other columns are passed over.
     """
     if like is not None:
-        # "int" of LibSVM text is that format's usual type, not somebody's choice.
+        # "int" is the default of LibSVM text; the caller has not asked for it.
         if like.format == "csv" or like.label_type == "str":
             label_type = label_type or like.label_type
         missing = missing or like.missing
@@ -148,7 +148,7 @@ class _Table:
             return True
         like = self.options.like
         if like is not None and like.columns is not None:
-            # A line of data has a number; a line of names has those known, or none.
+            # A line of data holds a number. A header holds the known names, or no number at all.
             known = set(feature_columns(like)) <= set(self._first)
             return known or all(_number_or_none(cell) is None for cell in self._first)
         # The label may be a word in a line of data; the features may not.
@@ -194,7 +194,7 @@ class _Table:
         return f" (columns seem separated by {found[0]!r}: " + Setting("delimiter", found[0]) + ")"
 
     def _joined_hint(self, cell: str) -> Phrase:
-        """What to say of a cell like '5;1', which may be two."""
+        """The hint for a cell like '5;1', which may be two columns."""
         several = any(
             mark in cell and all(_number_or_none(part) is not None for part in cell.split(mark))
             for mark in _SEPARATORS

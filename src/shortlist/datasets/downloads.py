@@ -24,7 +24,7 @@ BASE_URL = "https://www.csie.ntu.edu.tw/~cjlin/libsvmtools/datasets/multiclass/"
 CHECKSUMS = "SHA256SUMS"
 _RETRIES = 3
 _CHUNK_BYTES = 2**18
-# What may go away by itself; "not found" and the like do not.
+# Statuses worth another try. "Not found" and similar ones do not change.
 _PASSING_STATUS = frozenset([408, 425, 429, 500, 502, 503, 504])
 
 
@@ -180,7 +180,7 @@ def _obtain(
     try:
         data = _read(path, part, source)
     except DataError:
-        path.unlink()  # what was never right is neither recorded nor kept
+        path.unlink()  # a file that never matched is neither recorded nor kept
         raise
     _record(path.parent, {**recorded, path.name: _sha256(path)})
     return data
@@ -201,7 +201,7 @@ def _download(url: str, path: Path, sha256: str | None, progress: bool | None) -
         registry={path.name: sha256 and f"sha256:{sha256}"},
         urls={path.name: url},
         retry_if_failed=_RETRIES,
-        allow_updates=False,  # a file that changed here is not replaced without a word
+        allow_updates=False,  # a file that changed here is an error
     )
     there = path.exists()
     try:

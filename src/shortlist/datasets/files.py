@@ -46,7 +46,7 @@ _LOOKED_AT = 8
 # Standard input is kept in memory up to this size and on disk beyond.
 _SPOOL_BYTES = 64 * 2**20
 _BUFFER_BYTES = 2**18
-# A parser's own words are shown up to this length.
+# Characters of a parser's own message that an error shows.
 _SHOWN_REASON = 200
 
 

@@ -28,7 +28,7 @@ from ..errors import DataError
 LABEL_TYPES = ("auto", "int", "float", "str")
 
 _INT64 = np.iinfo(np.int64)
-# More digits than any 64-bit integer has, leading zeros aside.
+# Numbers with more digits, leading zeros not counted, do not fit 64 bits.
 _MAX_DIGITS = 20
 _WHOLE = re.compile(r"([+-]?)([0-9]+)(?:\.0*)?")
 _NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")

@@ -157,7 +157,7 @@ class _Lines:
         self.current = b""
 
     def __iter__(self) -> Iterator[bytes]:
-        distinct: dict[bytes, str] = {}  # one text for equal labels
+        distinct: dict[bytes, str] = {}  # equal labels share one string object
         for number, line in enumerate(self._file, start=1):
             content = line.partition(b"#")[0].strip()
             if not content:

@@ -51,7 +51,7 @@ def fill_missing(
 
 def _means(X: np.ndarray, feature_names: tuple[str, ...] | None, path: str) -> np.ndarray:
     with warnings.catch_warnings(), np.errstate(over="ignore"):
-        warnings.simplefilter("ignore")  # a column without any value: told below
+        warnings.simplefilter("ignore")  # a column without any value: reported below
         means = np.asarray(np.nanmean(X, axis=0, dtype=np.float64))
     empty = np.flatnonzero(np.isnan(means))
     if empty.size:

@@ -32,7 +32,7 @@ _END_BYTES = 64
 
 @dataclass(frozen=True)
 class _Header:
-    """What a .npy header says, and how many bytes it takes itself."""
+    """The contents of a .npy header, and its length in bytes."""
 
     shape: tuple[int, ...]
     fortran: bool
@@ -72,7 +72,7 @@ def _read_header(file: IO[bytes], total_bytes: int) -> _Header:
         else np.lib.format.read_array_header_2_0
     )
     with warnings.catch_warnings():
-        # NumPy warns of headers that Python 2 wrote. They are as good as others.
+        # NumPy warns about headers written by Python 2, but reads them correctly.
         warnings.simplefilter("ignore")
         shape, fortran, dtype = read(file)
     if dtype.hasobject:
@@ -173,7 +173,7 @@ class Archive(Mapping[str, np.ndarray]):
                 if not count:
                     raise DataError("the archive is cut short or damaged", path=self._path)
                 filled += count
-            # Reading on to the end is what makes zipfile compare the checksum.
+            # zipfile compares the checksum only when a member is read to its end.
             if file.read(1):
                 raise ValueError("it is longer than announced")
         return header.arrange(content.view(header.dtype))

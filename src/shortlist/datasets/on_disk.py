@@ -20,6 +20,9 @@ from scipy import sparse
 from .._memory import release_pages
 from ..errors import DataError
 
+# Rows that are dealt out stay together in runs of so many, and everybody gets several runs.
+LONGEST_RUN, RUNS_PER_HAND = 64, 8
+
 
 class RowsOnDisk:
     """What the kinds have in common. ``mean_nonzeros`` is the number of entries in a row."""
@@ -33,6 +36,16 @@ class RowsOnDisk:
     def read(self, begin: int, end: int) -> Any:
         """Return a range of rows: an array in C order, or a CSR matrix."""
         raise NotImplementedError
+
+    def _stacked(self, found: list[Any]) -> Any:
+        """Ranges of rows, one below the other."""
+        if len(found) == 1 and sparse.issparse(found[0]) == self.is_sparse:
+            return found[0]
+        if self.is_sparse and found:
+            return sparse.csr_matrix(sparse.vstack(found, format="csr"))
+        if self.is_sparse:
+            return sparse.csr_matrix((0, self.shape[1]), dtype=self.dtype)
+        return np.concatenate(found) if found else np.empty((0, self.shape[1]), self.dtype)
 
     def __getitem__(self, rows: slice) -> Any:
         begin, end, step = rows.indices(self.shape[0])
@@ -132,11 +145,34 @@ class JoinedRows(RowsOnDisk):
                 rows = part.read(max(begin - first, 0), min(end, last) - first)
                 found.append(rows.astype(self.dtype, copy=False))
             place += 1
-        if len(found) == 1 and sparse.issparse(found[0]) == self.is_sparse:
-            return found[0]
-        if self.is_sparse:
-            return sparse.csr_matrix(sparse.vstack(found, format="csr"))
-        return np.concatenate(found) if found else np.empty((0, self.shape[1]), self.dtype)
+        return self._stacked(found)
+
+
+class DealtRows(RowsOnDisk):
+    """The part of the rows that is dealt to one of ``hands``, in short runs of neighbours."""
+
+    def __init__(self, rows: RowsOnDisk, hand: int, hands: int) -> None:
+        n, d = rows.shape
+        run = max(1, min(LONGEST_RUN, n // (RUNS_PER_HAND * hands)))
+        self.rows, self.run, self.stride = rows, run, run * hands
+        self.first = run * hand
+        begins = np.arange(self.first, n, self.stride)
+        #: The numbers that the rows have there.
+        self.places = (begins[:, None] + np.arange(run)).ravel()
+        self.places = self.places[self.places < n]
+        self.shape = (len(self.places), d)
+        self.dtype, self.is_sparse = rows.dtype, rows.is_sparse
+        self.mean_nonzeros = rows.mean_nonzeros
+
+    def read(self, begin: int, end: int) -> Any:
+        found = []
+        while begin < end:
+            number, within = divmod(begin, self.run)
+            count = min(self.run - within, end - begin)
+            there = self.first + number * self.stride + within
+            found.append(self.rows.read(there, there + count))
+            begin += count
+        return self._stacked(found)
 
 
 def rows_on_disk(X: Any) -> RowsOnDisk:

@@ -88,7 +88,7 @@ def read_splits(
     parts = scaled_parts(parts, scale, like)
     if names is None and like is not None and like.class_names is not None:
         return _named(parts, like.class_names)
-    return parts if names is None else _with_names(parts, names)
+    return parts if names is None else with_class_names(parts, names)
 
 
 def scaled_parts(
@@ -165,7 +165,8 @@ def _read_all(
     return read_shards(shards, name, kind, read, dict(options))
 
 
-def _with_names(parts: dict[str, LabeledData], names: Any) -> dict[str, LabeledData]:
+def with_class_names(parts: dict[str, LabeledData], names: Any) -> dict[str, LabeledData]:
+    """Return the parts with names for their labels: a list, a mapping, or a file of either."""
     from .names import distinct_labels, pair_names, read_class_names
 
     source = os.fspath(names) if isinstance(names, str | os.PathLike) else None

@@ -19,7 +19,7 @@ _BASE_REASONS = {
     "an index 0": " (there is an index 0)",
     "no index 0": " (guessed: there is no index 0)",
 }
-# The number of features that indices of 32 bits can tell apart.
+# The largest number of features that 32-bit indices can address.
 _LARGEST_NUMBER = 2**31
 
 
@@ -42,7 +42,7 @@ class Reading:
     label : str, int or None
         Tables: the labels' column, by name, or by number where columns have no names.
     label_guess : str or None
-        Why this column was taken, if nobody said so.
+        Why this column was taken for the labels; None if the caller named it.
     label_type : str
         How labels were taken: "auto", "int", "float" or "str".
     classes : tuple or None
@@ -59,7 +59,7 @@ class Reading:
     fill : tuple of float or None
         With ``missing="mean"``: each feature's mean, used for other files too.
     delimiter : str or None
-        CSV text: what separates columns, if somebody said so; otherwise it goes by the name.
+        CSV text: the delimiter if the caller gave one; otherwise the file's name decides.
     scaling : Scaling or None
         What the features were multiplied with and shifted by.
     """

@@ -118,6 +118,12 @@ def _joined(shards: Sequence[LabeledData], name: str) -> LabeledData:
         X = sparse.csr_matrix(sparse.vstack(matrices, format="csr"))
     else:
         X = np.concatenate(matrices)
+    return beside(X, shards, name)
+
+
+def beside(X: Any, shards: Sequence[LabeledData], name: str) -> LabeledData:
+    """Put labels, weights and names of the shards' examples to their rows ``X``."""
+    first = shards[0]
     reading = first.reading and replace(first.reading, n_features=X.shape[1])
     y: Any = None
     if any(shard.reading is not None and shard.reading.classes for shard in shards):
@@ -156,7 +162,7 @@ def _joined_labels(labels: list[tuple[str, Any]]) -> np.ndarray:
 
 def _joined_indicators(shards: Sequence[LabeledData]) -> tuple[sparse.csr_matrix, tuple[Any, ...]]:
     """Put indicators together over the labels of all; single labels count as sets of one."""
-    own = [_classes_of(shard) for shard in shards]
+    own = [classes_of(shard) for shard in shards]
     classes = sorted({label for labels in own for label in labels})
     number = {label: column for column, label in enumerate(classes)}
     blocks = []
@@ -173,7 +179,8 @@ def _joined_indicators(shards: Sequence[LabeledData]) -> tuple[sparse.csr_matrix
     return sparse.csr_matrix(sparse.vstack(blocks, format="csr")), tuple(classes)
 
 
-def _classes_of(shard: LabeledData) -> list[Any]:
+def classes_of(shard: LabeledData) -> list[Any]:
+    """Return the labels that occur in a shard, sorted."""
     if shard.reading is not None and shard.reading.classes is not None:
         return list(shard.reading.classes)
     return sorted(set(shard.y.tolist()))

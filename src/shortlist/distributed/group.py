@@ -9,7 +9,13 @@ from typing import Any
 
 import ray
 from numpy.typing import NDArray
-from ray.exceptions import GetTimeoutError, ObjectLostError, RayActorError, RayTaskError
+from ray.exceptions import (
+    GetTimeoutError,
+    ObjectLostError,
+    RayActorError,
+    RayError,
+    RayTaskError,
+)
 
 from shortlist.distributed.cluster import Cluster
 from shortlist.distributed.shards import Shard
@@ -56,13 +62,13 @@ class Group:
         """An array that all workers are to see, as an argument for calls: sent once to each."""
         return ray.put(array)
 
-    def load(self, memory_limit: int | None, zero_based: bool = False) -> list[Loaded]:
-        """Let every worker read its shard."""
+    def load(self, memory_limit: int | None, **reading: Any) -> list[Loaded]:
+        """Let every worker read its shard, with further options for the readers."""
 
-        def reading(number: int) -> tuple:
-            return self.shards[number], memory_limit, zero_based
+        def own(number: int) -> tuple:
+            return self.shards[number], memory_limit, reading
 
-        self.loaded = self.prepare("load", reading)
+        self.loaded = self.prepare("load", own)
         return self.loaded
 
     def prepare(self, method: str, arguments: Arguments) -> list[Any]:
@@ -87,27 +93,20 @@ class Group:
         """Calls that answer with a report and an array: the reports, and the sum of the arrays.
 
         The arrays stay in the object store. Workers add them up in pairs, then those sums, and so
-        on. Raises SumLostError if a worker dies meanwhile.
+        on; the last two are added here, which saves a message. Raises SumLostError if a worker
+        dies meanwhile.
         """
         calls = [self._call(number, method, arguments, 2) for number in range(len(self))]
-        reports = []
-        for number, (report, _) in enumerate(calls):
-            try:
-                reports.append(self._wait(number, report))
-            except RayActorError:
-                self._replace(number)
-                raise SumLostError from None
         arrays = [(number, array) for number, (_, array) in enumerate(calls)]
-        while len(arrays) > 1:
+        while len(arrays) > 2:
             paired = [
                 (number, self._workers[number].add.remote(array, other))
                 for (number, array), (_, other) in zip(arrays[::2], arrays[1::2], strict=False)
             ]
             arrays = paired + arrays[2 * len(paired) :]
-        try:
-            total = self._wait(*arrays[0])
-        except (RayActorError, ObjectLostError):
-            raise SumLostError from None
+        wanted = [*enumerate(report for report, _ in calls), *arrays]
+        found = self._wait_for_all(wanted)
+        reports, total = found[: len(calls)], sum(found[len(calls) :])
         self.sums += 1
         self.bytes_sent += 2 * len(self) * total.nbytes
         return reports, total
@@ -126,6 +125,23 @@ class Group:
             except RayActorError:
                 self._replace(number)
                 call = self._call(number, method, arguments)
+
+    def _wait_for_all(self, calls: list[tuple[int, Any]]) -> list[Any]:
+        """The answers to calls of several workers, all at once: each wait takes milliseconds."""
+        try:
+            return ray.get([call for _, call in calls], timeout=self.timeout)
+        except (GetTimeoutError, RayError):
+            pass  # one by one it shows whose it is
+        found = []
+        for number, call in calls:
+            try:
+                found.append(self._wait(number, call))
+            except RayActorError:
+                self._replace(number)
+                raise SumLostError from None
+            except ObjectLostError:
+                raise SumLostError from None
+        return found
 
     def _wait(self, number: int, call: Any) -> Any:
         began = time.monotonic()

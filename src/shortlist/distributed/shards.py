@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -38,20 +38,41 @@ class ArrayShard:
 
 @dataclass(frozen=True)
 class FileShard:
-    """Files that the worker's machine can read under these names."""
+    """Files that the worker's machine can read under these names.
+
+    ``dealt`` is a number and how many there are of them: only this part of the rows is taken.
+    """
 
     name: str
     files: tuple[str, ...]
     options: dict[str, Any] = field(default_factory=dict)
+    dealt: tuple[int, int] | None = None
 
     def load(self, on_disk: bool, **reading: Any) -> LabeledData:
         from shortlist.datasets import read_dataset
 
         files = self.files[0] if len(self.files) == 1 else self.files
-        found = read_dataset(files, on_disk=on_disk, **{**self.options, **reading})
+        there = on_disk or self.dealt is not None
+        found = read_dataset(files, on_disk=there, **{**self.options, **reading})
         if found.y is None:
             raise DataError("has no labels", path=self.name)
-        return found
+        return found if self.dealt is None else self._part_of(found, on_disk)
+
+    def _part_of(self, found: LabeledData, on_disk: bool) -> LabeledData:
+        from shortlist.datasets.on_disk import DealtRows
+
+        assert self.dealt is not None
+        rows = DealtRows(found.X, *self.dealt)
+        if not len(rows):
+            count = f"{found.n_samples} examples for {self.dealt[1]} workers"
+            raise DataError(f"has {count}: use fewer workers", path=found.source)
+        return replace(
+            found,
+            X=rows if on_disk else rows[:],
+            y=found.y[rows.places],
+            weight=None if found.weight is None else found.weight[rows.places],
+            ids=None,
+        )
 
 
 @dataclass(frozen=True)
@@ -109,16 +130,29 @@ def shards_of_arrays(X: Any, n_workers: int) -> tuple[list[Shard], NDArray]:
 def shards_of_files(
     paths: Sequence[str | os.PathLike[str]], n_workers: int, options: dict[str, Any]
 ) -> list[Shard]:
-    """Whole files, the largest first, each to the worker that has the fewest bytes so far."""
+    """Whole files, the largest first, each to the worker that has the fewest bytes so far.
+
+    Where there are fewer files than workers, or labels for all of them are in a file of their own,
+    every worker opens all files and takes its part of the rows.
+    """
     files = [os.path.abspath(path) for path in paths]
+    if len(files) < n_workers or options.get("labels") is not None:
+        return [
+            FileShard(
+                f"part {number} of {_name_of(files)}", tuple(files), options, (number, n_workers)
+            )
+            for number in range(n_workers)
+        ]
     sizes = [os.path.getsize(file) if os.path.exists(file) else 0 for file in files]
-    held: list[list[str]] = [[] for _ in range(min(n_workers, len(files)))]
-    loads = [0] * len(held)
-    for place in np.argsort(sizes)[::-1]:
+    held: list[list[int]] = [[] for _ in range(n_workers)]
+    loads = [0] * n_workers
+    for place in np.argsort(sizes)[::-1].tolist():
         least = int(np.argmin(loads))
-        held[least].append(files[place])
+        held[least].append(place)
         loads[least] += sizes[place] + 1
-    return [FileShard(_name_of(own), tuple(own), options) for own in held]
+    # The first file comes first, as on one machine: it says how the others are read.
+    lists = [[files[place] for place in own] for own in sorted(map(sorted, held))]
+    return [FileShard(_name_of(own), tuple(own), options) for own in lists]
 
 
 def shards_of_dataset(data: Any, n_workers: int, label: str | int) -> list[Shard]:
@@ -133,5 +167,5 @@ def shards_of_dataset(data: Any, n_workers: int, label: str | int) -> list[Shard
     ]
 
 
-def _name_of(files: list[str]) -> str:
+def _name_of(files: Sequence[str]) -> str:
     return files[0] if len(files) == 1 else f"{files[0]} and {len(files) - 1} more"

@@ -3,17 +3,27 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from shortlist.distributed.cluster import Cluster
+from shortlist.datasets.containers import LabeledData
+from shortlist.datasets.shards import beside, classes_of
+from shortlist.distributed.cluster import (
+    MOST_ROUNDS,
+    MOST_ROUNDS_PER_WORKER,
+    MOST_SUPPORT_ROUNDS,
+    ROWS_PER_ROUND,
+    SUPPORT_ROUNDS,
+    Cluster,
+)
 from shortlist.distributed.duals import RemoteDuals, entries_of, joined
 from shortlist.distributed.group import Group, SumLostError
 from shortlist.distributed.shards import Shard
+from shortlist.distributed.worker import Loaded, Opened
 from shortlist.errors import DataError
 from shortlist.estimators.elsewhere import check_memory_limit
 from shortlist.losses.base import Loss
@@ -27,10 +37,19 @@ from shortlist.solvers.storage.base import (
     squared_norm,
 )
 from shortlist.solvers.storage.explicit import ExplicitWeights
+from shortlist.solvers.storage.support import SUPPORT_GAP_LEFT, SUPPORT_PASSES
 from shortlist.solvers.threads import Crew
 
 # The next round's sigma exceeds by so much what the last one would have needed.
 CAUTION = 1.1
+
+
+def rounds_of(rows: int, n_workers: int, rows_per_round: int | None) -> int:
+    """The rounds of an epoch over shards of so many rows."""
+    if rows_per_round is not None:
+        return max(1, round(rows / rows_per_round))
+    most = min(MOST_ROUNDS_PER_WORKER * n_workers, MOST_ROUNDS)
+    return min(max(1, round(rows / ROWS_PER_ROUND)), most)
 
 
 class RemoteRows:
@@ -38,12 +57,9 @@ class RemoteRows:
 
     def __init__(self, group: Group, memory_limit: int | None) -> None:
         self.group = group
-        loaded = group.load(memory_limit)
-        if {True, False} <= {shard.zero_based for shard in loaded}:
-            # A file that merely lacks the first feature looks as if it counted from 1.
-            loaded = group.load(memory_limit, zero_based=True)
+        loaded = _loaded_alike(group, memory_limit)
         n_features = max(shard.shape[1] for shard in loaded)
-        if all(shard.zero_based is not None for shard in loaded):
+        if all(shard.data.zero_based is not None for shard in loaded):
             group.prepare("widen", lambda _: (n_features,))
         else:
             _check_shards(group)
@@ -60,20 +76,27 @@ class RemoteRows:
         opened = group.prepare("open", lambda _: (bias, dtype, n_classes, loss, normalize))
         return RemoteStorage(self, opened)
 
+    def apply(self, function: Callable[..., Any], arguments: Callable[[slice], tuple]) -> list[Any]:
+        """``function(rows, *arguments(part))`` of every worker; the part tells which rows it has.
+
+        The function must be one that workers can import.
+        """
+        begin = self.bounds
+
+        def own(number: int) -> tuple:
+            return function, *arguments(slice(begin[number], begin[number + 1]))
+
+        return self.group.ask("apply", own)
+
     def hashes(self) -> list[str]:
         """A hash of each shard's rows."""
         return self.group.ask("hash", lambda _: ())
 
-    def labels(self) -> NDArray:
-        """The labels that the shards brought along, as those of files and tables do."""
-        found = [shard.labels for shard in self.group.loaded if shard.labels is not None]
-        _check_labels(self.group, found)
-        return np.concatenate(found)
-
-    def weights(self) -> NDArray | None:
-        """The weights that the shards brought along, if all did."""
-        found = [shard.weight for shard in self.group.loaded if shard.weight is not None]
-        return np.concatenate(found) if len(found) == len(self.group) else None
+    def data(self) -> LabeledData:
+        """These rows, with the labels and weights that files and tables bring along."""
+        _check_labels(self.group)
+        shards = [shard.data for shard in self.group.loaded]
+        return beside(self, shards, self.group.shards[0].name)
 
 
 @contextmanager
@@ -97,10 +120,26 @@ def _check_shards(group: Group) -> None:
             raise DataError(f"has {loaded.shape[1]} features where {there}", path=shard.name)
 
 
-def _check_labels(group: Group, labels: list[NDArray]) -> None:
+def _loaded_alike(group: Group, memory_limit: int | None) -> list[Loaded]:
+    """Let the workers read their shards, all in the same way."""
+    loaded = group.load(memory_limit)
+    if {True, False} <= {shard.data.zero_based for shard in loaded}:
+        # A file that merely lacks the first feature looks as if it counted from 1.
+        return group.load(memory_limit, zero_based=True)
+    first = loaded[0].data.reading
+    # Tables are matched by the names of their columns, as those of one machine are.
+    if first is not None and first.columns is not None:
+        readings = [shard.data.reading for shard in loaded]
+        if any(reading != first for reading in readings):
+            return group.load(memory_limit, like=first)
+    return loaded
+
+
+def _check_labels(group: Group) -> None:
     """Raise an error for a shard whose labels all others lack: it is of other data."""
-    kinds = {y.dtype.kind for y in labels}
-    sets = [set(y.tolist()) for y in labels]
+    found = [shard.data for shard in group.loaded]
+    kinds = {shard.y.dtype.kind for shard in found}
+    sets = [set(classes_of(shard)) for shard in found]
     for number, own in enumerate(sets):
         others = set().union(*(other for place, other in enumerate(sets) if place != number))
         if len(sets) > 1 and not own & others:
@@ -121,14 +160,18 @@ class RemoteStorage(ExplicitWeights, NoSupportVisits):
     one would have needed, and a little more.
     """
 
-    def __init__(self, rows: RemoteRows, opened: list[tuple[NDArray, bool]]) -> None:
+    def __init__(self, rows: RemoteRows, opened: list[Opened]) -> None:
         self.group = rows.group
         self.bounds = rows.bounds
         self.n, self.d = rows.shape
         self.dtype, self.width = rows.dtype, rows.width
-        self.kappa = np.concatenate([kappa for kappa, _ in opened])
-        self.keeps_duals = all(keeps for _, keeps in opened)
-        self.sigma = max(1.0, math.sqrt(len(self.group)))
+        self.kappa = np.concatenate([own.kappa for own in opened])
+        self.keeps_duals = all(own.keeps_duals for own in opened)
+        plans = [own.plan for own in opened if own.plan is not None]
+        self.memory_plan = f"on {len(plans)} workers: {plans[0]}" if plans else None
+        # Visits to all classes agree more than those on the support: each kind has its own.
+        first = max(1.0, math.sqrt(len(self.group)))
+        self.sigma = {"epoch": first, "polish": first}
         self._costs_there: Costs | None = None
 
     # --- visits ----------------------------------------------------------------------------------
@@ -142,19 +185,40 @@ class RemoteStorage(ExplicitWeights, NoSupportVisits):
         """
         self._send(costs)
         largest = int(np.diff(self.bounds).max())
-        n_rounds = max(1, round(largest / self.group.rows_per_round))
+        n_rounds = rounds_of(largest, len(self.group), self.group.rows_per_round)
         for number in range(n_rounds):
             if self.group.replaced:
                 self._mend(loss, state, costs)
             part = (int(order[0]), number, n_rounds)
             try:
-                yield self._round(loss, state, part, every)
+                yield self._round("epoch", loss, state, part, every)
             except SumLostError:  # some changed their duals, and W does not know
                 self._mend(loss, state, costs)
+        if loss.sparse_duals:
+            yield from self._polished(loss, int(order[0]), n_rounds, state, costs)
 
-    def _round(self, loss: Loss, state: State, part: tuple[int, int, int], every: int) -> float:
-        weights, sigma = self.group.put(state.weights), self.sigma
-        visited, change = self.group.ask_sum("epoch", lambda _: (loss, weights, sigma, part, every))
+    def _polished(
+        self, loss: Loss, seed: int, n_rounds: int, state: State, costs: Costs
+    ) -> Iterator[float]:
+        """Rounds of cheap visits on the support, which add nothing to the estimate of the gap."""
+        gaps: list[float] = []
+        most = max(min(SUPPORT_ROUNDS * n_rounds, MOST_SUPPORT_ROUNDS), SUPPORT_PASSES)
+        for number in range(most):
+            if self.group.replaced:
+                self._mend(loss, state, costs)
+            try:
+                gaps.append(self._round("polish", loss, state, seed + number, number == 0))
+            except SumLostError:
+                self._mend(loss, state, costs)
+                return
+            yield 0.0
+            if gaps[-1] <= SUPPORT_GAP_LEFT * gaps[0]:
+                return
+
+    def _round(self, method: str, loss: Loss, state: State, *options: Any) -> float:
+        """Let all visit some examples, and add up their changes of W; returns the gap they saw."""
+        weights, sigma = self.group.put(state.weights), self.sigma[method]
+        visited, change = self.group.ask_sum(method, lambda _: (loss, weights, sigma, *options))
         state.weights = state.weights + change
         squares = sum(report.change for report in visited)
         size = squared_norm(change)
@@ -162,7 +226,7 @@ class RemoteStorage(ExplicitWeights, NoSupportVisits):
         state.rounding += sum(report.rounding for report in visited) + adding
         if squares > 0:
             needed = CAUTION * size / squares
-            self.sigma = float(np.clip(needed, 1.0, len(self.group)))
+            self.sigma[method] = float(np.clip(needed, 1.0, len(self.group)))
         return sum(report.gap for report in visited)
 
     def _mend(self, loss: Loss, state: State, costs: Costs) -> None:

@@ -5,13 +5,15 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy import sparse
 
-from shortlist.distributed.cluster import ROWS_PER_ROUND, Cluster, Split, connected
+from shortlist.datasets.containers import LabeledData
+from shortlist.distributed.cluster import Cluster, Split, connected
 from shortlist.estimators import TopKClassifier, TopKClassifierCV
 from shortlist.estimators.cv_folds import Part
 from shortlist.estimators.paths import check_path
@@ -31,7 +33,7 @@ def fit(
     timeout: float = 300.0,
     label: str | int = "auto",
     split: Split = "auto",
-    rows_per_round: int = ROWS_PER_ROUND,
+    rows_per_round: int | None = None,
     **fit_options: Any,
 ) -> Model:
     """Fit a :class:`~shortlist.TopKClassifier` on a Ray cluster; returns the estimator itself.
@@ -47,13 +49,14 @@ def fit(
         fit of as many workers goes on from it.
     data : array, sparse matrix, list of files, folder or ray.data.Dataset
         Arrays go with ``y`` and are dealt out at random. Files are read by the workers, under the
-        same names; formats and labels are those of :func:`shortlist.datasets.read_dataset`.
+        same names: whole files each or, of fewer files than workers, parts of the rows. Formats and
+        labels are those of :func:`shortlist.datasets.read_dataset`.
     y : array or None
         Labels of arrays. Files and datasets bring their own.
     sample_weight : array or None
         Weights of the examples, for arrays. A weight column of files is used otherwise.
     n_workers : int
-        Number of workers; fewer if there are fewer examples, files or blocks.
+        Number of workers; fewer if there are fewer examples or blocks.
     address : str or None
         Of the cluster, as for ``ray.init``; "auto" finds one on this machine. None: the one this
         process is connected to, or one that is started here and stopped at the end.
@@ -66,9 +69,10 @@ def fit(
     split : {"auto", "fits", "rows"}, default="auto"
         What a search shares out: whole fits, or the rows of one fit after the other. By itself it
         takes whole fits where the memory of every machine has room for its share of them.
-    rows_per_round : int, default=1024
+    rows_per_round : int or None
         Examples that a worker visits between two messages, each of the size of W. A slow network
-        asks for more; training then takes more epochs.
+        asks for more; training then takes more epochs. None: 1024, or more where an epoch would
+        have more than four rounds for each worker.
     **fit_options
         What the estimator's ``fit`` takes besides: ``callback``, ``X_val``, ``y_val``.
     """
@@ -136,10 +140,35 @@ def _scattered(
         shards, order = _shards(estimator, data, y, cluster)
         with rows_with_workers(shards, cluster, estimator.memory_limit) as X:
             if order is None:
-                weight = X.weights() if sample_weight is None else sample_weight
-                yield Part(X, X.labels(), weight, None)
+                found = X.data()
+                yield Part(
+                    X, found.y, found.weight if sample_weight is None else sample_weight, None
+                )
             else:
                 yield _part(X, y, sample_weight, order)
+
+
+@contextmanager
+def files_with_workers(
+    path: str, cluster: Cluster, memory_limit: Any, options: dict[str, Any]
+) -> Iterator[LabeledData]:
+    """A file, or the files of a folder, read and held by workers for the time of the context.
+
+    ``options`` are for the readers. X of what is given back is for ``fit``.
+    """
+    with connected(cluster):
+        from shortlist.distributed.shards import shards_of_files
+        from shortlist.distributed.storage import rows_with_workers
+
+        shards = shards_of_files(_files(path), cluster.n_workers, options)
+        with rows_with_workers(shards, cluster, memory_limit) as X:
+            yield replace(X.data(), source=path)
+
+
+def _files(path: str | os.PathLike[str]) -> list[str]:
+    from shortlist.datasets.shards import files_in
+
+    return files_in(os.fspath(path)) if os.path.isdir(path) else [os.fspath(path)]
 
 
 def _shards(estimator: Any, data: Any, y: Any, cluster: Cluster) -> tuple[list[Any], Any]:
@@ -147,9 +176,7 @@ def _shards(estimator: Any, data: Any, y: Any, cluster: Cluster) -> tuple[list[A
     from shortlist.distributed import shards
 
     if isinstance(data, str | os.PathLike):
-        from shortlist.datasets.shards import files_in
-
-        data = files_in(os.fspath(data)) if os.path.isdir(data) else [data]
+        data = _files(data)
     if hasattr(data, "to_arrow_refs"):
         _refuse_labels(y)
         return shards.shards_of_dataset(data, cluster.n_workers, cluster.label), None

@@ -10,34 +10,41 @@ new v_i). What is sent is that change divided by sigma.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 if TYPE_CHECKING:
+    from shortlist.datasets.containers import LabeledData
     from shortlist.distributed.duals import Entries
     from shortlist.distributed.shards import Shard
     from shortlist.losses.base import Loss
-    from shortlist.solvers.storage import Costs, State, Storage
+    from shortlist.solvers.storage import Costs, State
     from shortlist.solvers.threads import Crew
 
 
 @dataclass(frozen=True)
 class Loaded:
-    """What the driver is told of a shard."""
+    """What the driver is told of a shard; ``data`` has all but the rows and the examples' names."""
 
     shape: tuple[int, int]
     dtype: np.dtype
-    labels: NDArray | None
-    weight: NDArray | None
+    data: LabeledData
     width: float
-    zero_based: bool | None
     node: str
     process: int
+
+
+class Opened(NamedTuple):
+    """A worker's storage: |x_i|^2, whether duals are kept, and how a limit on memory is."""
+
+    kappa: NDArray
+    keeps_duals: bool
+    plan: str | None
 
 
 class Visited(NamedTuple):
@@ -51,17 +58,18 @@ class Visited(NamedTuple):
 class Worker:
     """The examples of one shard. Made into a Ray actor by ``group``."""
 
-    storage: Storage
+    storage: Any  # of explicit rows, in memory or in pieces
     state: State
     costs: Costs
+    # Examples that the last cheap visits changed.
+    moved: NDArray = np.empty(0, np.int64)
 
-    def load(self, shard: Shard, memory_limit: int | None, zero_based: bool = False) -> Loaded:
-        """Read the shard; LibSVM text counts features from 0 if told so, or if it shows."""
+    def load(self, shard: Shard, memory_limit: int | None, reading: dict[str, Any]) -> Loaded:
+        """Read the shard, with further options for its reader."""
         from ray.util import get_node_ip_address
         from scipy import sparse
 
-        on_disk = memory_limit is not None
-        found = shard.load(on_disk, zero_based=True) if zero_based else shard.load(on_disk)
+        found = shard.load(memory_limit is not None, **reading)
         self.x, self.limit = found.X, memory_limit
         n, d = self.x.shape
         entries = getattr(self.x, "mean_nonzeros", None)
@@ -70,10 +78,8 @@ class Worker:
         return Loaded(
             (n, d),
             np.dtype(self.x.dtype),
-            found.y,
-            found.weight,
+            replace(found, X=None, ids=None),
             float(entries) + 1.0,
-            found.zero_based,
             get_node_ip_address(),
             os.getpid(),
         )
@@ -91,17 +97,21 @@ class Worker:
 
     def open(
         self, bias: float, dtype: np.dtype, m: int, loss: Loss, normalize: str | None
-    ) -> tuple[NDArray, bool]:
-        """Make the storage; returns |x_i|^2 and whether duals are kept."""
+    ) -> Opened:
+        """Make the storage."""
         from shortlist.estimators.elsewhere import normalized_rows, open_limited, store_examples
 
-        x, storage = normalized_rows(self.x, normalize), None
+        x, storage, plan = normalized_rows(self.x, normalize), None, None
         if self.limit is not None:
-            storage, _ = open_limited(x, m, loss, bias, self.limit)
+            storage, plan = open_limited(x, m, loss, bias, self.limit)
         if storage is None:
             storage = store_examples(x[:].astype(dtype, copy=False), bias)
         self.storage = storage
-        return storage.kappa, storage.keeps_duals
+        return Opened(storage.kappa, storage.keeps_duals, plan)
+
+    def apply(self, function: Callable[..., Any], *arguments: Any) -> Any:
+        """``function(rows, *arguments)``."""
+        return function(self.x, *arguments)
 
     def set_costs(self, y: NDArray, cost: NDArray) -> None:
         from shortlist.solvers.storage import Costs
@@ -122,22 +132,44 @@ class Worker:
 
         ``part`` is a seed, the number of the round and how many there are in the epoch.
         """
-        from shortlist.solvers.storage import Costs
-        from shortlist.solvers.storage.base import active_examples, squared_norm
-        from shortlist.solvers.storage.support import polish_support
+        from shortlist.solvers.storage.base import active_examples
 
         seed, number, n_rounds = part
         random = np.random.default_rng(seed)
         order = np.array_split(random.permutation(active_examples(self.costs)), n_rounds)[number]
+
+        def visit(state: State, bold: Costs) -> float:
+            if not order.size:
+                return 0.0
+            with self._crew(weights.shape[1]) as crew:
+                return sum(self.storage.epoch(loss, order, state, bold, every, crew))
+
+        return self._round(weights, sigma, visit)
+
+    def polish(
+        self, loss: Loss, weights: NDArray, sigma: float, seed: int, first: bool
+    ) -> tuple[Visited, NDArray]:
+        """Cheap visits on the support: of all examples at first, then of those that changed."""
+        if first:
+            self.moved = self.storage.support_rows(self.state, self.costs)
+
+        def visit(state: State, bold: Costs) -> float:
+            order = np.random.default_rng(seed).permutation(self.moved)
+            gap, self.moved = self.storage.support_pass(loss, order, state, bold)
+            return gap
+
+        return self._round(weights, sigma, visit)
+
+    def _round(
+        self, weights: NDArray, sigma: float, visit: Callable[[State, Costs], float]
+    ) -> tuple[Visited, NDArray]:
+        """Visits with costs sigma C_i; returns a report and the change of W."""
+        from shortlist.solvers.storage import Costs
+        from shortlist.solvers.storage.base import squared_norm
+
         state, bold = self.state, Costs(self.costs.y, sigma * self.costs.cost)
         state.weights, state.rounding = np.array(weights), 0.0
-        gap = 0.0
-        if order.size:
-            with self._crew(weights.shape[1]) as crew:
-                gap = sum(self.storage.epoch(loss, order, state, bold, every, crew))
-            on_support = loss.sparse_duals and np.isfinite(self.storage.support_price)
-            if on_support and number == n_rounds - 1:
-                polish_support(self.storage, loss, state, bold, random)
+        gap = visit(state, bold)
         change = (state.weights - weights) / weights.dtype.type(sigma)
         report = Visited(gap / sigma, state.rounding / sigma**2, squared_norm(change))
         return report, change

@@ -3,7 +3,7 @@
 A checkpoint is a file of :mod:`shortlist._state_files`: data, written whole or not at all, with a
 checksum. It holds a solver's :class:`Snapshot` and the identity of its fit: the parameters that
 define the problem, and hashes of examples, labels and weights. Of a fit that is over and whose
-duals nobody needs any more, an earlier one of a path, it holds the weights and the result instead.
+duals are not needed, such as an earlier one of a path, it holds the weights and the result.
 """
 
 import hashlib
@@ -129,7 +129,7 @@ def _differences(here: Identity, there: Any) -> Iterator[str]:
         if mine.get(name) != other.get(name):
             yield f"{name.rstrip('_')} is {mine.get(name)!r} here and {other.get(name)!r} there"
     if mine == other:
-        # Weights are multiplied by C: told only where C is the same.
+        # The weights are hashed with their factor C, so they are compared only at the same C.
         yield from (f"the {name} differ" for name in here if here[name] != there.get(name))
 
 
@@ -231,7 +231,7 @@ def open_folder(model: Any, checked: Any, problem: Problem, X: Any) -> Checkpoin
     """The checkpoints of the fits along a path, if the model asks for them."""
     if model.checkpoint is None:
         return None
-    # Fits of a path that are over are not looked at again: they must have had the same aim.
+    # Finished fits of a path are not trained again: tol and max_epochs must have been the same.
     aim = {"tol": float(model.tol), "max_epochs": int(model.max_epochs)}
     identity = identity_of(checked, problem, X, **aim)
     return CheckpointFolder(model.checkpoint, float(model.checkpoint_every), identity, problem)

@@ -79,6 +79,14 @@ def level_outside() -> int:
     return level
 
 
+# A search over k by each model's own score is recognised by the frames that call. scikit-learn
+# tells an estimator neither that it is part of a search nor how it will be judged: clones and
+# set_params look the same with any ``scoring``, and metadata goes to ``score`` only if the user
+# routes it. A note that clones share would see different values of k in one process, but is
+# copied, and its warning lost, where a search works in others. Frames are read, never changed: if
+# scikit-learn names things otherwise, the warning is missing and nothing else.
+
+
 def is_called_from(package: str) -> bool:
     """Whether a function of that package is among the callers."""
     return next(_callers(package), None) is not None

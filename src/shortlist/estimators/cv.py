@@ -28,7 +28,7 @@ from shortlist.estimators.fitted import all_or_nothing
 from shortlist.estimators.linear import TopKClassifier
 from shortlist.estimators.shortlists import ShortlistClassifier
 from shortlist.estimators.training import takes_several_labels
-from shortlist.projections.rows import check_k
+from shortlist.projections.checks import check_k
 from shortlist.solvers.records.result import Result
 
 
@@ -283,7 +283,7 @@ class TopKClassifierCV(ShortlistClassifier):
         models: dict[tuple[int, float], TopKClassifier],
     ) -> None:
         for model in models.values():
-            # Asked alone, a chosen model treats its input as this estimator does.
+            # A chosen model used by itself prepares its input as this estimator does.
             model.normalize = self.normalize
             if hasattr(self, "feature_names_in_"):
                 model.feature_names_in_ = self.feature_names_in_

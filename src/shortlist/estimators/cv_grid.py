@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from shortlist.estimators.paths import check_path
 
-# Accuracies are quotients of counts: what differs by less than this differs by rounding alone.
+# Accuracies are quotients of counts. Smaller differences between them are rounding.
 SAME = 1e-12
 # The paper's range, a value a decade; a finer grid is that of DINOv2's and v3's linear probes.
 _PAPER, _PAPER_VALUES = (-5.0, 3.0), 9
@@ -35,7 +35,7 @@ def best_row(means: NDArray) -> int:
 
 @dataclass
 class Grid:
-    """One family's values of C and what they are worth.
+    """One family's values of C and their accuracies.
 
     ``scores[C]`` has shape (folds, columns), a column for each k or one for a scorer. Values are
     visited in increasing order. With ``patience``, the rest are left out once so many in a row

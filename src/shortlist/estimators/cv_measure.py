@@ -1,4 +1,4 @@
-"""What a model of a search is worth on held-out examples, and what its exact optimum could be."""
+"""The accuracy of a search's model on held-out examples, with bounds for its exact optimum."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

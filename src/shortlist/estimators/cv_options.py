@@ -10,7 +10,7 @@ from shortlist.errors import ParameterError, WordedError
 from shortlist.estimators.convergence import level_outside
 from shortlist.estimators.linear import TopKClassifier
 from shortlist.estimators.training import check_parameters
-from shortlist.projections.rows import check_k
+from shortlist.projections.checks import check_k
 
 # What a family in ``losses`` may not set: C is searched, and these belong to the whole search.
 _NOT_PER_FAMILY = frozenset(

@@ -26,7 +26,7 @@ from shortlist.estimators.progress import tell_fit
 
 @dataclass(frozen=True)
 class Outcome:
-    """What is kept of one fit on one fold."""
+    """The measurements of one fit on one fold."""
 
     measured: Measured
     seconds: float
@@ -85,7 +85,7 @@ class Path:
         self.models = {
             C: kept
             for C, kept in self.models.items()
-            # Twice what counts as equal: of equals the smallest C is chosen.
+            # Twice the tolerance for equals: of equal values the smallest C is chosen.
             if (self.outcomes[C].measured.criteria >= best - 2 * SAME).any()
         }
 
@@ -100,7 +100,7 @@ class Path:
             values.append(f"score {measured.score:.4f}")
         name = f"{self.template.loss} k={self.template.k}"
         if self.fold.train is not None or not isinstance(self.fold.held_out, Part):
-            name += f", fold {self.fold.number + 1}"  # a given validation set is no fold
+            name += f", fold {self.fold.number + 1}"  # a validation set is not a fold
         values[-1] += f" ({outcome.seconds:.1f} s)"
         tell_fit(f"{name}, C={C:g}", values)
 

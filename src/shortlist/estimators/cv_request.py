@@ -98,7 +98,7 @@ class Request:
             try:
                 run_paths(paths, dict(enumerate(pending)), self.n_classes, self.n_jobs)
             except KeyboardInterrupt:
-                # The rounds before are whole; of the first one some folds may be.
+                # Earlier rounds are complete. A first round may have some complete folds.
                 asked = [list(grid.scores) or pending[i] for i, grid in enumerate(self.grids)]
                 finished = finished_part(paths, dict(enumerate(asked)))
                 if not finished:
@@ -234,7 +234,7 @@ def _validation_data(search: Any, X_val: Any, y_val: Any, data: Part, classes: N
     if search.class_weight is not None:
         weights = np.ones(len(data.y)) if data.weight is None else data.weight
         factors = class_factors(data.y, classes, weights, search.class_weight)
-        # A label that training has not seen, or has no weight there, counts one.
+        # A label that has no weight in training, or does not occur there, gets weight one.
         known = (columns != NO_COLUMN) & np.isfinite(factors[columns])
         counts = np.where(known, factors[columns], 1.0)
     return Part(normalized(X_val, search.normalize), y_val, None, counts)

@@ -67,7 +67,7 @@ class Results:
         decided = {}
         for column, (k, row) in enumerate(self._chosen_rows().items()):
             least, most = lowest[row, column], highest[:, column]
-            # An equal before it would be chosen instead.
+            # If an earlier value were as good, it would have been chosen.
             decided[k] = bool((most[:row] < least).all() and (most[row + 1 :] <= least).all())
         return decided
 
@@ -84,7 +84,7 @@ def results_of(paths: list[Path], families: list[TopKClassifier], ks: tuple[int,
     rows, outcomes = [], []
     for number in range(len(families)):
         folds = [path for path in paths if path.family == number]
-        # An interrupted search may have nothing of a family.
+        # An interrupted search may lack all fits of a family.
         for C in sorted(folds[0].outcomes) if folds else []:
             rows.append((number, C))
             outcomes.append([path.outcomes[C] for path in folds])

@@ -167,17 +167,24 @@ def open_examples(
     estimator: Any, X: Any, n_classes: int, loss: Loss, bias: float
 ) -> tuple[Storage, str | None]:
     """The storage of checked input, and how a limit on memory is kept, if there is one."""
-    if isinstance(X, HeldElsewhere):
-        return X.open_storage(bias, n_classes, loss, estimator.normalize), None
     limit = check_memory_limit(estimator.memory_limit)
+    if isinstance(X, HeldElsewhere):
+        there = X.open_storage(bias, n_classes, loss, estimator.normalize)
+        told = getattr(there, "memory_plan", None)
+        _tell(estimator, told)
+        return there, told
     told = None
     if limit is not None:
         storage, told = open_limited(X, n_classes, loss, bias, limit)
-        if estimator.verbose:
-            sys.stderr.write(f"memory limit {estimator.memory_limit}: {told}\n")
+        _tell(estimator, told)
         if storage is not None:
             return storage, told
     if isinstance(X, RowsOnDisk):
         X = check_array(X[:], accept_sparse="csr", dtype=[np.float64, np.float32])
     check_memory(X, n_classes, loss.sparse_duals)
     return store_examples(X, bias), told
+
+
+def _tell(estimator: Any, plan: str | None) -> None:
+    if estimator.verbose and plan is not None:
+        sys.stderr.write(f"memory limit {estimator.memory_limit}: {plan}\n")

@@ -109,9 +109,9 @@ def adopt(model: Any, attributes: dict[str, Any], result: Result) -> None:
 
 
 def common_meta(model: Any) -> dict[str, Any]:
-    """What a model file says of either classifier."""
+    """The metadata that a model file keeps of either classifier."""
     meta: dict[str, Any] = {
-        # Where checkpoints lie is no part of a model.
+        # A model file does not keep the path of its checkpoint.
         "params": {**model.get_params(), "checkpoint": None},
         "classes": model.classes_,
         "multilabel": model.multilabel_,

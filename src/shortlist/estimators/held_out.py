@@ -28,7 +28,7 @@ def accuracy_of_scores(model: Any, n_rows: int, y_val: Any) -> Callable[[NDArray
         return lambda scores: hit_rate(indicator, scores, model.k)
     labels = column_or_1d(y_val)
     check_consistent_length(np.empty(n_rows), labels)
-    # As column numbers: labels that cannot be compared are refused.
+    # Encode labels as column numbers. Labels of another type raise an error here.
     numbers = columns_of_labels(labels, model.classes_, n_rows, m, name="y_val")
 
     def accuracy(scores: NDArray) -> float:

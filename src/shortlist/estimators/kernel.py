@@ -50,8 +50,9 @@ from shortlist.solvers.strategy.path import state_from_duals
 from shortlist.solvers.threads import one_blas_thread
 
 _MIB = 1 << 20
-# Products with the kernel matrix of so few examples take milliseconds, which BLAS's threads spend
-# waiting for each other: on digits, 1797 examples, they doubled the processor time of a fit.
+# Products with the kernel matrix of so few examples take milliseconds, in which BLAS's threads gain
+# little and may wait for each other. On a busy machine, the only one it was measured on, they did:
+# fits of digits, 1797 examples, took more processor time with two threads than with one.
 ONE_THREAD_ROWS = 3000
 
 
@@ -245,8 +246,8 @@ class KernelTopKClassifier(PathMixin, CallbackSupportMixin, ShortlistClassifier)
         loss = loss_of(self, several)
         if not loss.convex:
             raise ValueError(
-                f"loss={self.loss!r} with k={self.k} is not convex and has no kernel version; "
-                "use loss='entropy', or TopKClassifier"
+                f"loss={self.loss!r} with k={self.k} is not convex and has no kernel version: "
+                "use a convex loss, or TopKClassifier"
             )
         classes, codes, weights = encode_targets(X, y, loss, sample_weight, self.class_weight)
         loss = with_counted_margins(self, loss, codes, len(classes), sample_weight)
@@ -258,7 +259,7 @@ class KernelTopKClassifier(PathMixin, CallbackSupportMixin, ShortlistClassifier)
         if self.kernel == "precomputed":
             matrix = PrecomputedMatrix(X)
         else:
-            # Differences of large inner products need double precision whatever comes after.
+            # Distances are differences of large inner products: compute them in double precision.
             examples = X.astype(np.float64, copy=False)
             matrix = KernelMatrix(self._function(), examples, dtype, cache_bytes)
         diagonal = matrix.diagonal
@@ -316,7 +317,7 @@ class KernelTopKClassifier(PathMixin, CallbackSupportMixin, ShortlistClassifier)
         return KernelFunction(self.kernel, self.gamma_, self.degree, self.coef0)
 
     def _attributes(self, coefficients: NDArray, examples: Any) -> dict[str, Any]:
-        """What a model with these coefficients predicts from."""
+        """The attributes from which a model with these coefficients predicts."""
         if self._has_one_score:
             separable = loss_of(self).separable
             coefficients = unfolded(folded(coefficients.T, separable), separable).T

@@ -5,11 +5,11 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils.extmath import row_norms
 from sklearn.utils.validation import check_is_fitted
 
 from shortlist.datasets.on_disk import RowsOnDisk
 from shortlist.estimators.callbacks import CallbackSupportMixin, with_callbacks
+from shortlist.estimators.certified import CertifiedShortlists
 from shortlist.estimators.elsewhere import check_elsewhere, open_examples, stays_elsewhere
 from shortlist.estimators.fitted import (
     all_or_nothing,
@@ -44,14 +44,15 @@ from shortlist.estimators.updates import (
     duals_fit,
     start_from_weights,
 )
-from shortlist.projections.rows import check_k
 from shortlist.solvers.problem import Problem
 from shortlist.solvers.records.run import Callback
 from shortlist.solvers.storage import State
 from shortlist.solvers.strategy.path import state_from_duals
 
 
-class TopKClassifier(UpdateMixin, PathMixin, CallbackSupportMixin, ShortlistClassifier):
+class TopKClassifier(
+    CertifiedShortlists, UpdateMixin, PathMixin, CallbackSupportMixin, ShortlistClassifier
+):
     """Linear classifier trained for its shortlist of k labels, with a certificate.
 
     Minimises  1/2 |W|^2 + C sum_i w_i L(y_i, W'x_i)  to a relative duality gap of at most
@@ -281,7 +282,7 @@ class TopKClassifier(UpdateMixin, PathMixin, CallbackSupportMixin, ShortlistClas
         descends = same_features and by_descent and grown
         if descends and problem.loss.smooth:
             return None, weights
-        # The gradients of a hinge are poor duals: its own go along with the weights.
+        # Gradients of a hinge are poor duals, so the model keeps its duals with the weights.
         return state_from_duals(problem, state.duals, state.starts), weights if descends else None
 
     def _start_from_file(self, problem: Problem) -> tuple[State | None, NDArray | None]:
@@ -307,7 +308,7 @@ class TopKClassifier(UpdateMixin, PathMixin, CallbackSupportMixin, ShortlistClas
         return lambda weights: accuracy(X_val @ weights[:-1] + bias * weights[-1])
 
     def _attributes(self, weights: NDArray, examples: Rows | None = None) -> dict[str, Any]:
-        """What a model with these weights predicts from."""
+        """The attributes from which a model with these weights predicts."""
         bias = constant_feature(self)
         # A copy in any shape: the transpose of a single row is a view, and training goes on.
         coef = np.array(weights[:-1].T, order="C")
@@ -335,44 +336,13 @@ class TopKClassifier(UpdateMixin, PathMixin, CallbackSupportMixin, ShortlistClas
         scores = np.asarray(X @ self.coef_.T) + self.intercept_
         return unfolded(scores.T, loss_of(self).separable).T if self._has_one_score else scores
 
-    def certified_topk(self, X: ArrayLike, k: int | None = None) -> NDArray:
-        """For which rows the shortlist of k labels is provably that of the exact optimum.
-
-        The objective is 1-strongly convex, so that the optimum W* has |W - W*| <= sqrt(2 gap).
-        The difference of two labels' scores then changes by at most 2 |x| sqrt(gap), |x| with the
-        constant feature of the intercept. A row is certified if the k-th score exceeds the next
-        by more. The order within the shortlist may differ. A loss without a certificate (the
-        truncated entropy) certifies no row, nor does an intercept that is not regularised, in
-        which the objective is not strongly convex.
-        """
-        scores = self._scores(X)
-        m = scores.shape[1]
-        k = check_k(self.k if k is None else k, m, "the number of classes")
-        if k == m:
-            return np.ones(len(scores), bool)
-        ordered = np.partition(scores, [m - k - 1, m - k], axis=1)
-        margins = ordered[:, m - k].astype(np.float64) - ordered[:, m - k - 1]
-        X = normalized(check_input(self, X, reset=False), self.normalize)
-        return margins > self._reach(X, scores)
-
-    def _reach(self, X: Any, scores: NDArray) -> NDArray:
-        """How far two scores of a row can move towards each other on the way to the optimum.
-
-        X is checked and normalised, and ``scores`` are its scores.
-        """
-        gap = self.result_.gap
-        if not np.isfinite(gap) or self.fit_intercept == "free":
-            return np.full(len(scores), np.inf)
-        bias = constant_feature(self)
-        norms = np.sqrt(row_norms(X, squared=True).astype(np.float64) + bias**2)
-        # Scores are rounded too: by a few units in the last place of the largest.
-        rounding = 8 * np.finfo(scores.dtype).eps * np.abs(scores).max(axis=1)
-        return 2 * norms * np.sqrt(gap) + rounding
-
     def _to_state(self) -> tuple[dict[str, NDArray], dict[str, Any]]:
         check_is_fitted(self)
         coef, intercept = self._class_weights()
-        return {"coef": coef, "intercept": intercept}, common_meta(self)
+        arrays = {"coef": coef, "intercept": intercept}
+        if self._own_distances is not None:
+            arrays["class_distances"] = self._own_distances
+        return arrays, common_meta(self)
 
     @classmethod
     def _from_state(cls, arrays: dict[str, NDArray], meta: dict[str, Any]) -> "TopKClassifier":
@@ -380,4 +350,5 @@ class TopKClassifier(UpdateMixin, PathMixin, CallbackSupportMixin, ShortlistClas
         restore_common(model, meta)
         model._loaded = LoadedFit(loss_of(model, model.multilabel_), model.classes_)
         model.__dict__.update(model._from_class_weights(arrays["coef"], arrays["intercept"]))
+        model._own_distances = arrays.get("class_distances")
         return model

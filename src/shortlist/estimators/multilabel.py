@@ -17,7 +17,7 @@ def is_indicator(y: Any) -> bool:
     if not sparse.issparse(y):
         try:
             dimensions = np.asarray(y).ndim
-        except ValueError:  # rows of different lengths, for others to complain about
+        except ValueError:  # rows of different lengths: later checks raise the error
             return False
         if dimensions != 2:
             return False

@@ -50,7 +50,7 @@ class ModelPath:
         sample_weight: ArrayLike | None,
         largest_C: float,
     ) -> None:
-        # Checks leave their marks on a copy, not on the user's estimator.
+        # Run the checks on a copy: they set attributes, and the user's estimator must not change.
         self.checked = clone(estimator).set_params(C=1.0)
         self.estimator = estimator
         problem, self.examples = self.checked._problem(X, y, sample_weight)
@@ -81,7 +81,7 @@ class ModelPath:
             solution = self._solve(C, told)
         model = clone(self.estimator).set_params(C=C, checkpoint=None)
         for name, value in vars(self.checked).items():
-            # What the checks learned: classes_, n_features_in_, feature_names_in_ and the like.
+            # Attributes set by the checks: classes_, n_features_in_, feature_names_in_ and others.
             if name.endswith("_") and not name.startswith("_"):
                 setattr(model, name, copy.copy(value))
         adopt(model, model._attributes(solution.weights, self.examples), solution.result)

@@ -64,7 +64,7 @@ def tell_fit(title: str, parts: Sequence[str]) -> None:
 
 
 def _parts(progress: Progress, seconds_left: float | None) -> list[str]:
-    """What there is to say, the most important first."""
+    """The parts of the line, the most important first."""
     parts = [f"epoch {round(progress.epoch, 1):g}"]
     last = progress.last
     goal = ""
@@ -88,7 +88,7 @@ class _Pace:
         self.n_evaluations = 0
 
     def seconds_left(self, progress: Progress) -> float | None:
-        """If the logarithm of the gap falls on as before; None while that is little to go by."""
+        """The time left if the gap goes on falling at its rate; None with too little data."""
         last = progress.last
         if last is None or not progress.tol < last.relative_gap < 1:
             return None

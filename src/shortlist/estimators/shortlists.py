@@ -18,16 +18,18 @@ from shortlist.estimators.convergence import (
 from shortlist.estimators.multilabel import indicator_of
 from shortlist.estimators.training import loss_of
 from shortlist.estimators.two_classes import folded
+from shortlist.losses.registry import with_probabilities
 from shortlist.metrics._indicators import as_indicator, hit_rate
 from shortlist.metrics._ranks import top_columns
-from shortlist.projections.rows import check_k
+from shortlist.projections.checks import check_k
 
 
 def _gives_probabilities(estimator: Any) -> bool:
     if not loss_of(estimator).has_probabilities:
+        able = ", ".join(map(repr, with_probabilities(k=1)))
         raise AttributeError(
             f"predict_proba is not available for loss={estimator.loss!r} with k={estimator.k}: it "
-            "does not estimate probabilities. Use loss='entropy' with k=1 or 'ova_logistic'."
+            f"does not estimate probabilities. With k=1 these losses do: {able}."
         )
     return True
 

@@ -20,6 +20,7 @@ from shortlist.estimators.elsewhere import check_memory_limit
 from shortlist.estimators.inputs import as_matrix
 from shortlist.estimators.multilabel import encode_indicator
 from shortlist.estimators.normalization import check_normalize
+from shortlist.losses.registry import taking
 from shortlist.metrics._inputs import is_missing
 from shortlist.solvers.storage import Costs, Storage
 
@@ -127,8 +128,9 @@ def loss_of(estimator: Any, multilabel: bool = False) -> losses.Loss:
     if counted and estimator.margins != "ldam":
         raise ValueError(f"margins must be 'ldam', numbers or None; got {estimator.margins!r}")
     if counted and loss.with_margins is None:
+        able = " and ".join(taking("margins"))
         raise ValueError(
-            f"margins='ldam' is for hinge and smooth_hinge with one right label per example; got "
+            f"margins='ldam' is for {able} with one right label per example; got "
             f"loss={estimator.loss!r}"
         )
     return loss
@@ -220,7 +222,7 @@ def class_factors(
 
 def _check_class_weights(class_weight: Mapping[Any, Any], classes: NDArray) -> None:
     known = set(classes.tolist())
-    all_named = known <= set(class_weight)  # then more names are of classes that are absent here
+    all_named = known <= set(class_weight)  # other names are then of absent classes
     for name, weight in class_weight.items():
         if not isinstance(weight, Real) or not 0 <= float(weight) < math.inf:
             raise ValueError(

@@ -50,7 +50,7 @@ class Rows(NamedTuple):
 
 
 class LastFit(NamedTuple):
-    """What a warm start goes on from, and an update."""
+    """The state from which a warm start or an update continues."""
 
     solution: Solution
     loss: Loss
@@ -91,10 +91,10 @@ def duals_fit(last: LastFit, problem: Problem) -> bool:
     same_shape = state.duals.shape == (problem.storage.n, problem.n_classes)
     if not same_shape or state.duals.dtype != problem.storage.dtype:
         return False
-    # The duals of other labels need not be feasible.
+    # Duals for another loss or other labels may be infeasible.
     if last.loss != problem.loss or not np.array_equal(last.costs.y, problem.costs.y):
         return False
-    # They may be mapped from a file, and not for writing.
+    # The arrays may be read-only memory maps.
     return may_be_changed(state.duals) and state.starts.flags.writeable
 
 
@@ -145,7 +145,7 @@ def joined(old: Rows, kept: NDArray, X: Any, y: Any, sample_weight: ArrayLike | 
 def go_on(
     last: LastFit, problem: Problem, classes: NDArray, kept: NDArray
 ) -> tuple[State | None, NDArray | None]:
-    """Where to start: a state, weights or both. The rows ``kept`` come first in ``problem``."""
+    """The start: a state, weights or both. The rows ``kept`` come first in ``problem``."""
     there = np.isin(last.classes, classes)
     columns = np.searchsorted(classes, last.classes[there])
     solution = last.solution
@@ -277,7 +277,8 @@ class UpdateMixin:
             self._last = last
         else:
             self.__dict__.pop("_last", None)
-        self.__dict__.pop("_loaded", None)
+        for outdated in ("_loaded", "_own_distances"):
+            self.__dict__.pop(outdated, None)
 
     def __getstate__(self) -> dict[str, Any]:
         state: dict[str, Any] = dict(super().__getstate__())  # type: ignore[call-overload]

@@ -41,7 +41,7 @@ STAND_INS = {
 
 @dataclass(frozen=True)
 class Dataset:
-    """What a table of a data set has: columns ``ks``, rows ``methods``, maybe the paper's numbers.
+    """A table's columns ``ks`` and rows ``methods``, and whether the paper has numbers for them.
 
     ``about`` says where a stand-in comes from.
     """

@@ -58,10 +58,22 @@ class Primal:
         scale = self.C * len(self.y)
         return value / scale, gradient / scale
 
+    def minimised(self, start: NDArray, *, mean: bool = False, **how: Any) -> Any:
+        """SciPy's L-BFGS from weights; its result, in which weights are flat."""
+        from scipy.optimize import minimize
+
+        shape, function = start.shape, self.mean if mean else self
+
+        def objective(flat: NDArray) -> tuple[float, NDArray]:
+            value, gradient = function(flat.reshape(shape))
+            return value, gradient.reshape(-1).astype(np.float64, copy=False)
+
+        return minimize(objective, start.reshape(-1), jac=True, method="L-BFGS-B", **how)
+
 
 @dataclass(frozen=True)
 class Point:
-    """What was reached after so many seconds; a method without a dual has no gap."""
+    """The objective and accuracy after some seconds of training; the gap, where there is a dual."""
 
     seconds: float
     primal: float
@@ -71,7 +83,7 @@ class Point:
 
 @dataclass
 class Trace:
-    """What was reached when. Looking at accuracy stops the clock."""
+    """The course of a training run. The clock stops while accuracy is measured."""
 
     accuracy: Callable[[NDArray], float]
     limit: float
@@ -125,22 +137,15 @@ def fista(primal: Primal, trace: Trace) -> None:
 
 def lbfgs(primal: Primal, trace: Trace) -> None:
     """SciPy's L-BFGS from zero."""
-    from scipy.optimize import minimize
-
-    shape = primal.zero().shape
-
-    def objective(flat: NDArray) -> tuple[float, NDArray]:
-        value, gradient = primal(flat.reshape(shape))
-        return value, gradient.reshape(-1).astype(np.float64, copy=False)
+    start = primal.zero().astype(np.float64)
 
     def look(intermediate_result: Any) -> None:
-        weights = intermediate_result.x.reshape(shape)
+        weights = intermediate_result.x.reshape(start.shape)
         if trace.note(float(intermediate_result.fun), weights):
             raise StopIteration  # how SciPy is told that it is enough
 
     options = {"maxiter": 10**6, "maxfun": 10**6, "ftol": 0.0, "gtol": 0.0}
-    start = np.zeros(primal.zero().size)
-    minimize(objective, start, jac=True, method="L-BFGS-B", callback=look, options=options)
+    primal.minimised(start, callback=look, options=options)
 
 
 BASELINES = {"fista": fista, "lbfgs": lbfgs}

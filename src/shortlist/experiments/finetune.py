@@ -37,7 +37,7 @@ _EVALUATION_ROWS = 4096
 
 @dataclass(frozen=True)
 class Recipe:
-    """What is done to a network, besides which loss it is fine-tuned with."""
+    """How a network is trained and fine-tuned, whatever the loss."""
 
     epochs: int = 12
     step: float = 0.1

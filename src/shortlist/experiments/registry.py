@@ -302,28 +302,17 @@ def _environment(jobs: int, seed: int, quick: bool) -> dict[str, str]:
     import numpy as np
 
     from shortlist import __version__
+    from shortlist._machine import processor_name
     from shortlist.experiments.paper import CITATION
 
     environment = {
         "Paper": CITATION,
         "Shortlist": __version__,
         "Python": f"{platform.python_version()}, NumPy {np.__version__}, Numba {numba.__version__}",
-        "Machine": f"{_processor()}, {os.cpu_count()} processors, {jobs} used",
+        "Machine": f"{processor_name()}, {os.cpu_count()} processors, {jobs} used",
         "Made": datetime.now().astimezone().strftime("%Y-%m-%d %H:%M %Z"),
         "Seed": str(seed),
     }
     if quick:
         environment["Note"] = "A quick version: its numbers mean little."
     return environment
-
-
-def _processor() -> str:
-    import platform
-
-    try:
-        for line in Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines():
-            if line.startswith("model name"):
-                return line.partition(":")[2].strip()
-    except OSError:
-        pass
-    return platform.processor() or platform.machine()

@@ -29,7 +29,7 @@ SEVERAL = "several"
 #: The models of the paper's Figure 3, each chosen for this k.
 _FIGURE_3 = {"smooth-topk-svm:1": 1, TRUNCATED: 2}
 #: The relative gap at which a model's weights count as the optimum's own.
-_EXACT = 1e-7
+_OPTIMUM_GAP = 1e-7
 
 
 @dataclass(frozen=True)
@@ -106,7 +106,7 @@ class DrawTask(Task):
         seconds = time.perf_counter() - clock
         nearest = None
         if self.exact_C is not None:
-            exact = model.set_params(C=self.exact_C, tol=_EXACT, max_epochs=20_000).fit(X, y)
+            exact = model.set_params(C=self.exact_C, tol=_OPTIMUM_GAP, max_epochs=20_000).fit(X, y)
             nearest = _nearest_classes(_weights(exact))
         return DrawResult(chosen, seconds, nearest)
 
@@ -156,26 +156,19 @@ def best_of_starts(
 
     One start is the model that came from softmax; the others have weights of the same length.
     """
-    from scipy.optimize import minimize
-
     from shortlist import losses
 
     classes, codes = np.unique(y, return_inverse=True)
     primal = Primal(X, codes, len(classes), losses.get("truncated_entropy", k=k), C)
-    shape = primal.zero().shape
-
-    def objective(flat: Any) -> tuple[float, Any]:
-        value, gradient = primal.mean(flat.reshape(shape))
-        return value, gradient.reshape(-1)
-
     length = max(float(np.linalg.norm(first)), 1.0)
-    starts = [first[:-1].reshape(-1)]
+    starts = [first[:-1]]
     for _ in range(n_starts - 1):
-        direction = random.normal(size=starts[0].size)
+        direction = random.normal(size=starts[0].size).reshape(starts[0].shape)
         starts.append(length * direction / np.linalg.norm(direction))
-    found = [minimize(objective, start, jac=True, method="L-BFGS-B") for start in starts]
+    found = [primal.minimised(start, mean=True) for start in starts]
     best = min(found, key=lambda result: float(result.fun))
-    return np.vstack([best.x.reshape(shape), np.zeros((1, shape[1]))])
+    weights = best.x.reshape(starts[0].shape)
+    return np.vstack([weights, np.zeros_like(weights[:1])])
 
 
 def run(

@@ -8,6 +8,7 @@ from shortlist.experiments import paper
 from shortlist.experiments.comparison import TOLERANCE, DatasetOutcome, Place, is_truncated
 from shortlist.experiments.descents import DescentResult
 from shortlist.experiments.paired import standard_error
+from shortlist.experiments.protocol import Model, PathResult
 from shortlist.experiments.report.model import Remark
 
 
@@ -23,6 +24,10 @@ def explain_far_cells(outcome: DatasetOutcome, far: Sequence[Place]) -> list[Rem
     below = [(m, k) for m, k in far if is_truncated(m) and k < paper.split_method(m)[1]]
     rest = [place for place in far if place not in below]
     remarks = [_on_truncated(outcome, below)] if below else []
+    limited = [(m, k) for m, k in rest if _better_left_out(outcome.results[m], k)]
+    if limited:
+        remarks.append(_on_left_out(outcome, limited))
+        rest = [place for place in rest if place not in limited]
     if outcome.parts.X_val is None:
         return [*remarks, _on_own_selection(outcome, rest)] if rest else remarks
     on_grid = [(m, k) for m, k in rest if m in outcome.on_paper_grid]
@@ -95,6 +100,29 @@ def _nearest_steps(outcome: DatasetOutcome, descent: DescentResult) -> tuple[int
     largest = [max(column) for column in zip(*apart, strict=True)]
     place = min(range(len(largest)), key=largest.__getitem__)
     return descent.steps[place], largest[place]
+
+
+def _better_left_out(result: PathResult, k: int) -> Model | None:
+    """The model with the best validation accuracy, if it did not meet its tolerance."""
+    best = max(result.models, key=lambda model: (model.val[k - 1], model.converged))
+    return None if best.converged else best
+
+
+def _on_left_out(outcome: DatasetOutcome, places: Sequence[Place]) -> Remark:
+    listed = []
+    for method, k in places:
+        model = _better_left_out(outcome.results[method], k)
+        assert model is not None
+        listed.append(
+            f"{_name(method, k)}: {outcome.accuracy(method, k):.1f} against "
+            f"{outcome.paper_accuracy(method, k):.1f}, best on the validation examples is C = "
+            f"{model.C:.3g}, with a relative gap of {model.relative_gap:.1g}"
+        )
+    return Remark(
+        "Models that did not converge",
+        f"{'; '.join(listed)}. Their best models did not meet the tolerance in the passes allowed "
+        "(max_epochs), and are not eligible: these numbers say nothing against the loss.",
+    )
 
 
 def _on_grid(outcome: DatasetOutcome, places: Sequence[Place]) -> Remark:

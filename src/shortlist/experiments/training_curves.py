@@ -24,7 +24,7 @@ SETS = {"letter": "Letter", "synthetic": "synthetic clusters", "given": "the giv
 #: Where times are compared: the tolerance that the paper and this library stop at, and beyond.
 LEVELS = (1e-2, 1e-3, 1e-4, 1e-5)
 #: The smallest distance that a logarithmic axis shows.
-_SMALLEST = 1e-12
+_SMALLEST_SUBOPTIMALITY = 1e-12
 _TIME = "Time (seconds)"
 
 
@@ -37,7 +37,7 @@ class Training:
 
     def suboptimality(self, dual: float) -> list[float]:
         """How far the objective is above a dual, relative to the objective."""
-        return [max((p.primal - dual) / p.primal, _SMALLEST) for p in self.points]
+        return [max((p.primal - dual) / p.primal, _SMALLEST_SUBOPTIMALITY) for p in self.points]
 
     def gaps(self) -> list[float]:
         return [p.relative_gap if p.relative_gap is not None else np.nan for p in self.points]

@@ -62,7 +62,7 @@ class Unit:
 
     @cached_property
     def identity(self) -> dict[str, Any]:
-        """What must agree for a stored result to stand for this unit.
+        """The facts that a stored result must share with this unit to be used for it.
 
         Computed once, by the process that made the unit: others may see its code elsewhere.
         """

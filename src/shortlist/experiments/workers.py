@@ -48,10 +48,10 @@ class Context:
 
 
 def default_jobs() -> int:
-    """The number of processors this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return max(1, len(os.sched_getaffinity(0)))
-    return max(1, os.cpu_count() or 1)
+    """The number of processors that affinity and control groups leave to this process."""
+    from joblib import cpu_count
+
+    return cpu_count()
 
 
 def compute(
@@ -151,7 +151,7 @@ def _work(unit: Unit, store: UnitStore) -> Any:
 
 @cache
 def _end_with(parent: int) -> None:
-    """End this process when its parent has ended: nobody waits for its work any more.
+    """End this process when its parent has ended, since its result is not wanted any more.
 
     A parent that is killed cannot tell its children. On Windows they finish their unit first.
     """

@@ -78,7 +78,7 @@ class Loss:
     labels_alike: bool = True
     sparse_duals: bool = False
     fewest_classes: int = 1
-    # What else makes a hinge; the specification compares them.
+    # Further parameters of hinges. They are left out of comparisons: ``spec`` holds them too.
     margins: NDArray | None = field(default=None, compare=False)
     rank_weights: NDArray | None = field(default=None, compare=False)
     separable: bool = False

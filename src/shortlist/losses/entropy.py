@@ -99,7 +99,7 @@ def _lane_values(own, top, wrong, cost, right, factor):
         below = own[b] - top[b]
         e = exp(below)
         total = wrong[b] + e
-        # Where the label is far behind, exp underflows but the difference says it all.
+        # If the label is far behind, exp underflows, and the difference of scores is used.
         ratio = wrong[b] / max(e, tiny)
         near = log1p_positive(ratio, one)
         far = log(total) - below

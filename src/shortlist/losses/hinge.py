@@ -264,7 +264,7 @@ def _solve_few_simplex(z, top, rho):
             if z[j] > t:
                 total += np.float64(z[j])
                 above += 1
-        # They fall away only, but for rounding.
+        # Entries only leave the list, except by rounding.
         if above >= inside or above == 0:
             break
         inside = above

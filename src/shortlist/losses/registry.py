@@ -26,8 +26,8 @@ from shortlist.losses.ordered import OrderedHinge
 from shortlist.losses.ova import OVAHinge, OVALogistic
 from shortlist.losses.printed import PrintedHinge
 from shortlist.losses.truncated import TruncatedEntropy
+from shortlist.projections.checks import HINGE_VARIANTS, VARIANTS, check_variant, check_weights
 from shortlist.projections.entropic import kind_of
-from shortlist.projections.rows import HINGE_VARIANTS, VARIANTS, check_variant, check_weights
 
 
 class Parameters(NamedTuple):
@@ -43,9 +43,13 @@ class Parameters(NamedTuple):
 
 @dataclass(frozen=True)
 class Entry:
-    """One line of the table of losses, and the function that makes the loss."""
+    """One line of the table of losses, and the function that makes the loss.
+
+    ``words`` is what the loss is called in the legend of a plot, and ``title`` in a table.
+    """
 
     name: str
+    words: str
     title: str
     formula: str
     convex: bool
@@ -196,6 +200,7 @@ _HINGES = (
 _TABLE = [
     Entry(
         "hinge",
+        "hinge",
         "top-k hinge (multiclass SVM at k = 1)",
         "alpha: max(0, mean of the k largest 1+u_j); "
         "beta: mean over the k largest of max(0, 1+u_j)",
@@ -211,6 +216,7 @@ _TABLE = [
     ),
     Entry(
         "smooth_hinge",
+        "smooth hinge",
         "smooth top-k hinge",
         "max of <1+u, x> - (smoothing/2)|x|^2 over the top-k simplex",
         convex=True,
@@ -224,6 +230,7 @@ _TABLE = [
         several="yes",
     ),
     Entry(
+        "entropy",
         "entropy",
         "top-k entropy (softmax at k = 1)",
         "max of <u, x> - <x, log x> - (1-s) log(1-s) over the top-k simplex; "
@@ -239,6 +246,7 @@ _TABLE = [
     ),
     Entry(
         "truncated_entropy",
+        "truncated entropy",
         "truncated top-k entropy",
         "log(1 + sum of exp u_j over the m-k smallest)",
         convex=False,
@@ -251,6 +259,7 @@ _TABLE = [
     ),
     Entry(
         "ova_hinge",
+        "one-vs-all hinge",
         "one-vs-all hinge (SVM)",
         "sum over classes of max(0, 1 - t_j), t_j = +-f_j",
         convex=True,
@@ -263,6 +272,7 @@ _TABLE = [
     ),
     Entry(
         "ova_smooth_hinge",
+        "one-vs-all smooth hinge",
         "one-vs-all smoothed hinge",
         "sum over classes of max over p in [0,1] of p (1 - t_j) - (smoothing/2) p^2",
         convex=True,
@@ -275,6 +285,7 @@ _TABLE = [
     ),
     Entry(
         "ova_logistic",
+        "one-vs-all logistic",
         "one-vs-all logistic regression",
         "sum over classes of log(1 + exp(-t_j))",
         convex=True,
@@ -293,6 +304,22 @@ ALIASES = {"softmax": "entropy"}
 def names() -> list[str]:
     """The names :func:`get` knows, aliases included."""
     return sorted([*ENTRIES, *ALIASES])
+
+
+def in_words(loss: Loss) -> str:
+    """What a loss is called: the words of its entry, or its own name if it has none."""
+    return ENTRIES[loss.name].words if loss.name in ENTRIES else loss.name
+
+
+def with_probabilities(k: int) -> list[str]:
+    """The names of the losses that estimate probabilities at this k."""
+    given = Parameters(k, "alpha", smoothing=1.0)
+    return [entry.name for entry in _TABLE if entry.make(given).has_probabilities]
+
+
+def taking(parameter: str) -> list[str]:
+    """The names of the losses that depend on a parameter, such as "margins"."""
+    return [entry.name for entry in _TABLE if parameter in entry.uses]
 
 
 def get(
@@ -365,8 +392,8 @@ def _check_extras(
     """Raise where a loss, or another parameter, leaves no room for these."""
     for name, value in (("margins", margins), ("rank_weights", rank_weights)):
         if value is not None and name not in entry.uses:
-            able = [e.name for e in _TABLE if name in e.uses]
-            raise ValueError(f"{name} are for the losses {' and '.join(able)}; got {entry.name!r}")
+            able = " and ".join(taking(name))
+            raise ValueError(f"{name} are for the losses {able}; got {entry.name!r}")
     if given.multilabel:
         raise ValueError(
             "margins, rank_weights and variant='printed' are for one right label per example"

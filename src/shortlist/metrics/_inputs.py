@@ -105,7 +105,7 @@ def columns_of_labels(
         raise ValueError(f"labels has {len(names)} entries but scores has {n_classes} columns")
     if len(set(names.tolist())) != n_classes:
         raise ValueError("labels must be distinct")
-    # Comparing text with numbers would find nothing and call every prediction wrong.
+    # Text never equals a number: without this check every prediction would count as wrong.
     if "O" not in (true.dtype.kind, names.dtype.kind) and (true.dtype.kind == "U") != (
         names.dtype.kind == "U"
     ):
@@ -140,7 +140,7 @@ def _label_array(labels: ArrayLike, name: str) -> NDArray[Any]:
     if array.dtype.kind == "f":
         if not np.isfinite(array).all():
             raise ValueError(f"{name} contains missing or infinite values")
-        # pandas turns integer columns into floats on many occasions.
+        # pandas often turns integer columns into floats.
         if (array == np.floor(array)).all() and (np.abs(array) < 2**53).all():
             return array.astype(np.int64)
     return array

@@ -71,7 +71,7 @@ def top_columns(scores: NDArray, k: int) -> NDArray:
     m = scores.shape[1]
     if k >= m:
         return np.argsort(-scores, axis=1, kind="stable")[:, :k]
-    # A partition settles which columns; ties at the cut are then given to the left ones.
+    # A partition finds the k largest columns. Of columns tied at the cut the leftmost are taken.
     cut = np.partition(scores, m - k, axis=1)[:, m - k, None]
     above = scores > cut
     room = k - above.sum(axis=1, keepdims=True)

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from shortlist.estimators import KernelTopKClassifier, TopKClassifier, TopKClassifierCV
-from shortlist.projections.rows import check_k
+from shortlist.projections.checks import check_k
 
 ESTIMATORS = (TopKClassifier, TopKClassifierCV, KernelTopKClassifier)
 

@@ -19,8 +19,8 @@ from .graph import OLDEST_OPSET, add_classifier
 
 # Read by every onnxruntime since 2022.
 DEFAULT_OPSET = 17
-# Protocol buffers, in which ONNX files are written, hold no more.
-_LARGEST = 2**31 - 1
+# The largest protocol buffer, the format of ONNX files.
+_MAX_FILE_BYTES = 2**31 - 1
 
 
 def to_onnx(
@@ -82,7 +82,7 @@ def to_onnx(
     parts = _Parts()
     reading = _reading_of(model)
     add_classifier(parts, classifier, "X", k, numbers, reading and reading.scaling)
-    if parts.n_bytes > _LARGEST:
+    if parts.n_bytes > _MAX_FILE_BYTES:
         raise ValueError(
             f"the model has {parts.n_bytes / 2**30:.1f} GiB of weights; an ONNX file holds 2 GiB"
         )

@@ -16,12 +16,12 @@ from shortlist.estimators.training import loss_of
 
 from .answers import label_values
 
-# Softmax and ReduceSum have their present meaning from here on.
+# The first opset in which Softmax and ReduceSum mean what they mean today.
 OLDEST_OPSET = 13
 
 
 class Graph(Protocol):
-    """Where nodes go. Names of outputs are wishes: the graph may have given them away before."""
+    """The graph under construction. It may rename an output whose name is taken."""
 
     def add(
         self, op_type: str, inputs: Sequence[str], outputs: Sequence[str], **attributes: Any

@@ -158,7 +158,9 @@ def _label(loss: Any) -> str:
     """A loss in words: its name, k if above 1, and the parameters it depends on."""
     if isinstance(loss, str) or not hasattr(loss, "name"):
         return str(loss)
-    name = loss.name.replace("_", " ").replace("ova", "one-vs-all")
+    from shortlist.losses.registry import in_words
+
+    name = in_words(loss)
     if loss.k > 1:
         name = f"top-{loss.k} {name}"
     details = []

@@ -13,7 +13,7 @@ from shortlist.plots._style import PALETTE, axes_for
 _CORNERS = np.array([[0.0, 0.0], [1.0, 0.0], [0.5, np.sqrt(3.0) / 2.0]])
 _FAILURE = PALETTE[1]
 #: How far from the centre of a small triangle a loss is checked, in lengths of its side.
-_BESIDE = 0.01
+_DISTANCE_FROM_TIE = 0.01
 
 
 class CalibrationSimplexDisplay:
@@ -68,8 +68,8 @@ class CalibrationSimplexDisplay:
 
         triangles = _small_triangles(n_steps)
         centres = np.sort(triangles.mean(axis=1), axis=1)[:, ::-1]
-        # Beside a tie two shortlists differ, however little; on it they do not.
-        centres = centres + np.array([1.0, 0.0, -1.0]) * (_BESIDE / n_steps)
+        # At a tie both shortlists are optimal; next to it only one is.
+        centres = centres + np.array([1.0, 0.0, -1.0]) * (_DISTANCE_FROM_TIE / n_steps)
         different, which = np.unique(centres.round(12), axis=0, return_inverse=True)
         checks = [is_topk_calibrated(loss, p, k) for p in different]
         gaps = np.array([check.gap for check in checks])[which.ravel()]

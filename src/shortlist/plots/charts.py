@@ -84,7 +84,7 @@ class Chart:
 
     @property
     def alternative(self) -> str:
-        """The chart in words, for those who cannot see it."""
+        """The chart in words: the alternative text of the picture."""
         names = ", ".join(series.name for series in self.series)
         title = f"{self.title}: " if self.title else ""
         return f"{title}{self.y_label} against {self.x_label}; curves: {names}"

@@ -36,7 +36,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from shortlist._jit import njit
-from shortlist.projections.rows import check_k, check_nonnegative, check_variant, each_row
+from shortlist.projections.checks import check_k, check_nonnegative, check_variant, each_row
 from shortlist.projections.selection import largest
 from shortlist.projections.threshold import less, shift_to_maximum, split
 from shortlist.special import V, exp

@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from shortlist._jit import njit
-from shortlist.projections.rows import check_nonnegative, check_variant, check_weights, each_row
+from shortlist.projections.checks import check_nonnegative, check_variant, check_weights, each_row
 from shortlist.projections.selection import heapify, pop_largest
 from shortlist.projections.threshold import shift_to_maximum
 
@@ -139,7 +139,7 @@ def _threshold(heads, n_heads, n_pools, top, rho, pools):
             full_pools += 1
     if entered == capped:
         return 0.0, tau
-    # Anew, relative to an entry close to theta: so they keep their digits.
+    # Compute them again, relative to an entry close to theta: so they keep their digits.
     ref = heads[capped]
     free_sum = 0.0
     for i in range(capped, entered):

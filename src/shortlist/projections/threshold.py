@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from shortlist._jit import njit
-from shortlist.projections.rows import check_nonnegative, check_positive, each_row
+from shortlist.projections.checks import check_nonnegative, check_positive, each_row
 
 
 @njit(inline=True)
@@ -88,7 +88,7 @@ def solve_threshold(z, top, cap, radius, rho, equality, start):
         for j in range(z.shape[0]):
             if z[j] > -np.inf:
                 low = min(low, np.float64(z[j]))
-        low -= 2.0 * cap - 1e-12 * low  # there all stand at the cap, rounding or not
+        low -= 2.0 * cap - 1e-12 * low  # at this point all entries are at the cap
     else:
         if not top > 0.0:
             return 0.0, 0.0

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from shortlist._jit import njit
-from shortlist.projections.rows import (
+from shortlist.projections.checks import (
     HINGE_VARIANTS,
     check_k,
     check_nonnegative,

@@ -73,7 +73,7 @@ class SparseDuals:
     def reserve(self, rows: int) -> None:
         """Make room for so many examples to be changed in every entry."""
         if self._whole is not None:
-            self._whole.reserve(rows)  # the pool is the whole's
+            self._whole.reserve(rows)  # the pool belongs to the whole
             return
         pool = self._pool
         need = rows * _roomy(self.shape[1])

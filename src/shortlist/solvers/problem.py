@@ -4,7 +4,10 @@ primal   P(W) =  1/2 |W|^2 + sum_i C_i L(y_i, W'x_i)
 dual     D(v) = -1/2 |W|^2 - sum_i C_i L*(y_i, v_i),     W = -sum_i C_i x_i v_i'
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import cached_property
+from math import sqrt
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +19,7 @@ from shortlist.solvers.records.certificate import (
     Certificate,
     certificate,
     rounding_in_duals,
+    rounding_in_scores,
     rounding_in_sums,
     rounding_in_weights,
 )
@@ -30,6 +34,8 @@ from shortlist.solvers.threads import Crew
 
 # Of the gap asked for, the part that bounds on rounding may take before double is used.
 MOST_ROUNDING = 0.25
+# Scores so far apart that gradients are as long as they get; no margin is as large.
+FAR = 1e12
 
 
 @dataclass(frozen=True)
@@ -59,14 +65,45 @@ class Problem:
             totals = np.bincount(self.costs.y, self.costs.cost, minlength=self.n_classes)
             return float(totals @ self.loss.values_at_zero(self.n_classes))
         one = np.zeros((1, self.n_classes))
-        counts = (self.costs.y >= 0).sum(axis=1)
         total = 0.0
+        for labels, rows in self._numbers_of_labels():
+            value = self.loss.value(one, labels)[0]
+            total += float(value * self.costs.cost[rows].sum())
+        return total
+
+    def _numbers_of_labels(self) -> Iterator[tuple[NDArray, NDArray]]:
+        """For each number of right labels: the first so many, and which examples have as many."""
+        counts = (self.costs.y >= 0).sum(axis=1)
         for count in np.unique(counts[self.costs.cost > 0]):
             labels = np.zeros((1, self.n_classes))
             labels[0, :count] = 1
-            value = self.loss.value(one, labels)[0]
-            total += float(value * self.costs.cost[counts == count].sum())
-        return total
+            yield labels, counts == count
+
+    @cached_property
+    def reach(self) -> float:
+        """sqrt(sum_i (C_i |x_i| r)^2), r the largest 1-norm of a gradient.
+
+        Gradients are at least zero for wrong labels and at most zero for right ones, so that
+        their 1-norm is the slope of the loss where the ones rise and the others fall.
+        """
+        if self.loss.multilabel:
+            r = max((self._longest(labels) for labels, _ in self._numbers_of_labels()), default=0.0)
+        else:
+            r = self._longest(np.eye(1, self.n_classes))
+        return r * sqrt(float(self.storage.kappa @ np.square(self.costs.cost)))
+
+    def _longest(self, labels: NDArray) -> float:
+        worst = FAR * (1.0 - 2.0 * labels)
+        gradient = self.loss.gradient(worst, labels if self.loss.multilabel else [0])
+        return float(np.abs(gradient).sum())
+
+    def doubt(self, weights: NDArray, double: bool = False) -> float:
+        """A bound on what rounded scores do to an objective computed from these weights."""
+        if not self.storage.explicit:
+            return 0.0  # always in double, with an allowance of its own
+        dtype = np.dtype(np.float64) if double else self.storage.dtype
+        column = self.storage.largest_column(weights)
+        return rounding_in_scores(self.reach, self.storage.width, column, dtype)
 
     def zero_state(self) -> State:
         """v = 0, W = 0. Zero is in the domain of every conjugate here."""
@@ -79,11 +116,12 @@ class Problem:
     def zero_duals(self) -> Duals:
         return self.storage.zero_duals(self.n_classes, self.loss.sparse_duals)
 
-    def certify(self, state: State, wanted: float = 0.0) -> Certificate:
+    def certify(self, state: State, wanted: float = 0.0, best: float = np.inf) -> Certificate:
         """The gap of the state's weights and duals, which belong together but for rounding.
 
         Where the bound on rounding is more than a part of ``wanted``, the gap asked for, weights
-        are rebuilt from the duals, or the sums computed in double.
+        are rebuilt from the duals, or the sums computed in double. They are also where the dual
+        bound is good enough for another primal, ``best``, but for rounding.
         """
         storage = self.storage
         single = storage.dtype != np.float64
@@ -97,11 +135,15 @@ class Problem:
             found = self._certificate(state, drift, double=not storage.explicit)
         except OutdatedWeightsError:
             self.rebuild(state)
-            return self.certify(state, wanted)
-        if single and storage.explicit and found.rounding > most:
-            if wanted > 0 and found.primal - found.dual - found.rounding > wanted:
-                return found  # not there yet, with or without rounding
-            found = self._certificate(state, drift, double=True)
+            return self.certify(state, wanted, best)
+        if single and storage.explicit:
+            if found.rounding > most:
+                # Double decides, unless the gap is too large with or without rounding.
+                decisive = wanted <= 0 or found.primal - found.dual - found.rounding <= wanted
+            else:
+                decisive = best - found.dual <= wanted < best - found.alone
+            if decisive:
+                found = self._certificate(state, drift, double=True)
         return found
 
     def _certificate(self, state: State, drift: float, double: bool) -> Certificate:
@@ -116,7 +158,15 @@ class Problem:
             rounding += float(np.finfo(storage.dtype).eps) * (abs(norm) + sums.sizes)
         elif double:
             rounding += rounding_in_duals(sums, domain_is_known(self.loss), storage.dtype)
-        return certificate(sums, norm, drift, rounding)
+        doubt = self.doubt(state.weights, double)
+        return certificate(sums, norm, drift, rounding, doubt, self.loss.smooth)
+
+    def pair(
+        self, primal: float, dual: float, weights: NDArray, double: bool = False
+    ) -> Certificate:
+        """A primal at some weights and a bound that was computed along with it."""
+        doubt = self.doubt(weights, double)
+        return Certificate(primal, dual, 0.0, doubt, dual - doubt)
 
     def rebuild(self, state: State) -> None:
         """Set the weights to those of the duals."""

@@ -18,11 +18,11 @@ import numba
 # More threads would wait for memory.
 MOST_THREADS = 16
 # Multiplications that are worth another thread: some tens of microseconds of work.
-WORTH_A_THREAD = 1e6
+MULTIPLICATIONS_PER_THREAD = 1e6
 
 
 class Crew:
-    """So many threads, the calling one included; a context manager."""
+    """A crew of ``size`` threads, the calling one included; a context manager."""
 
     def __init__(self, size: int = 1) -> None:
         self.size = size
@@ -62,7 +62,7 @@ def crew_for(multiplications: float) -> Crew:
     """A crew for work that comes in pieces of so many multiplications."""
     if numba.config.DISABLE_JIT:
         return Crew(1)
-    return Crew(max(1, min(threads_allowed(), int(multiplications / WORTH_A_THREAD))))
+    return Crew(max(1, min(threads_allowed(), int(multiplications / MULTIPLICATIONS_PER_THREAD))))
 
 
 def threads_allowed() -> int:
@@ -87,7 +87,7 @@ def _controller() -> Any:
 
 
 def _blas_limit() -> int:
-    """What threadpoolctl, joblib or the user allow BLAS, unless it was us who said one thread."""
+    """The threads that BLAS may use; our own limit of one thread does not count."""
     if _ONE_THREAD.limit_before is not None:
         return _ONE_THREAD.limit_before
     found = [library["num_threads"] for library in _controller().info()]

@@ -27,7 +27,7 @@ def _split(scores: Tensor, target: Tensor, k: int, label_in_rest: bool) -> _Spli
     top, index = largest(u, k - 1)
     if label_in_rest:
         u.scatter_(1, label, 0.0)
-    # Minus infinity takes the top out of the rest, but NaN stays NaN: it must not be forgiven.
+    # Minus infinity removes the top from the rest. NaN stays NaN, so that errors show.
     u.scatter_(1, index, top - math.inf)
     # A softmax in place: fresh memory for a batch of scores costs more than the arithmetic.
     peak = u.amax(1, keepdim=True)
@@ -40,7 +40,7 @@ def _split(scores: Tensor, target: Tensor, k: int, label_in_rest: bool) -> _Spli
 class _Split:
     """``top`` (sorted, n x k-1) at ``index``; the rest's log-sum-exp ``lse``.
 
-    ``share / total`` is the rest's softmax, and belongs to whoever asked for the split.
+    ``share / total`` is the rest's softmax. The caller may overwrite it.
     """
 
     top: Tensor

@@ -205,7 +205,11 @@ def _whole(found: _Solved, n_classes: int) -> _Solved:
 _tags = {"tags": torch.Tag.cudagraph_unsafe} if hasattr(torch.Tag, "cudagraph_unsafe") else {}
 
 
-@torch.library.custom_op("shortlist::smooth_topk_hinge", mutates_args=(), **_tags)
+# torch 2.4 cannot read a schema from annotations that are text.
+_SCHEMA = "(Tensor scores, Tensor target, int k, float gamma, bool alpha) -> (Tensor, Tensor)"
+
+
+@torch.library.custom_op("shortlist::smooth_topk_hinge", mutates_args=(), schema=_SCHEMA, **_tags)
 def _smooth_hinge_op(
     scores: Tensor, target: Tensor, k: int, gamma: float, alpha: bool
 ) -> tuple[Tensor, Tensor]:

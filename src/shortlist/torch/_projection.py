@@ -204,7 +204,7 @@ _kept_tables = lru_cache(maxsize=64)(_make_tables)
 
 def _equality_newton(entries: Tensor, top: Tensor, low: Tensor, k: int, cap: float) -> Tensor:
     """Solve what :func:`_equality` solves, over all entries, from a lower bound."""
-    # Whatever exceeds cap is at the cap, and its size would cost precision.
+    # Entries above the cap end at the cap. Clip them first: their size would cost precision.
     entries, top = entries.clamp(max=cap), top.clamp(max=cap)
     positive = torch.empty_like(entries)
 

@@ -53,7 +53,7 @@ def _largest_positive(rows: Tensor, count: int) -> tuple[Tensor, Tensor] | None:
     if bits is None or len(rows) == 0 or int((rows[0] > 0).sum()) < 2 * count:
         return None
     values, columns = rows.view(bits).topk(count, dim=1)
-    # The bits of a NaN with a sign would be passed over.
+    # Compared by its bits, a NaN with a sign would be missed.
     if int(values[:, -1].min()) <= 0 or bool(rows.sum().isnan()):
         return None
     return values.view(rows.dtype), columns

@@ -1,4 +1,4 @@
-"""What the losses accept, said in the user's terms."""
+"""Checks of the losses' parameters, with errors in the user's terms."""
 
 from __future__ import annotations
 

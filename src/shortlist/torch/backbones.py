@@ -110,7 +110,7 @@ def load_inputs(source: str, transform: Transform) -> Dataset:
             return data
         if not (hasattr(data, "__getitem__") and hasattr(data, "__len__")):
             raise TypeError(f"{source} must return a data set, got {type(data).__name__}")
-        return Subset(data, range(len(data)))  # a list of examples, say, is as good
+        return Subset(data, range(len(data)))  # a list of examples works too
     return ImageFolder(source, transform)
 
 
@@ -144,7 +144,7 @@ def _from_torchvision(name: str) -> tuple[nn.Module, Transform]:
     models = _needed("torchvision.models")
     weights = models.get_model_weights(name).DEFAULT
     network = models.get_model(name, weights=weights)
-    for head in ("fc", "classifier", "heads", "head"):  # what the families call it
+    for head in ("fc", "classifier", "heads", "head"):  # the names that model families use
         if hasattr(network, head):
             setattr(network, head, nn.Identity())
             return network, weights.transforms()

@@ -99,6 +99,6 @@ def from_linear(
     model.__dict__.update(model._from_class_weights(weight, bias))
     model.n_features_in_ = n_features
     model.n_iter_ = 0
-    # Nothing is known of how the layer was trained, and nothing certified.
+    # The training of the layer is unknown, so the result has no certificate.
     model.result_ = Result(math.nan, math.nan, 0.0, 0.0, status="imported", solver="torch")
     return model

@@ -167,13 +167,13 @@ def _signals_unwind() -> Iterator[None]:
     """
 
     def leave(signum: int, frame: object) -> None:
-        signal.signal(signum, signal.SIG_IGN)  # a second one must not stop the cleaning up
+        signal.signal(signum, signal.SIG_IGN)  # a second signal must not interrupt the clean-up
         raise SystemExit(128 + signum)
 
     names = ("SIGTERM", "SIGHUP")  # Windows has no SIGHUP
     known = [getattr(signal, name) for name in names if hasattr(signal, name)]
     taken = []
-    if threading.current_thread() is threading.main_thread():  # Python allows it nowhere else
+    if threading.current_thread() is threading.main_thread():  # only it may set handlers
         taken = [signum for signum in known if signal.getsignal(signum) is signal.SIG_DFL]
     for signum in taken:
         signal.signal(signum, leave)

@@ -144,7 +144,7 @@ class TopKAccuracy(nn.Module):
         for name in ("_here", "_shared"):
             counts = getattr(self, name)
             device = fn(counts).device
-            # Without data (to_empty() after "meta") there is nothing to take along.
+            # After to_empty() on the device "meta" there are no counts to keep.
             moved = torch.zeros_like(counts, device=device) if counts.is_meta else counts.to(device)
             setattr(self, name, moved)
         return self

@@ -114,7 +114,7 @@ def _write_figures(section: Section, folder: Path, pictures: dict[str, list[str]
 
 
 def _parts_of(table: Table, place: int) -> dict[str, str]:
-    """What a column's cells hold: names for the heading, and the attributes of values."""
+    """The parts of a column's cells: names for the heading, and attributes of the values."""
     values = [cell for row in table.rows if isinstance(cell := row[place], Value)]
     parts = {"": "ours"}
     if any(value.spread is not None for value in values):

@@ -50,7 +50,7 @@ class Value:
         return self.signed_text(number) if self.signed else f"{number:.{self.digits}f}"
 
     def signed_text(self, number: float) -> str:
-        """The same with its sign; what rounds to zero has none."""
+        """A number with its sign; a number that rounds to zero has none."""
         text = f"{number:+.{self.digits}f}".replace("-", "−")
         return text[1:] if float(f"{number:.{self.digits}f}") == 0 else text
 

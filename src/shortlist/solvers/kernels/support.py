@@ -16,7 +16,7 @@ from shortlist.solvers.duals import gather, open_row, put
 from shortlist.solvers.kernels.rows import add_to_class, class_score
 from shortlist.solvers.kernels.visit import rounding_of_visit
 
-# An example's share of the gap costs more than its visit: every so many visits it is measured.
+# Visits between two at which the share of the gap is measured, which costs more than a visit.
 MEASURE_EVERY = 8
 
 

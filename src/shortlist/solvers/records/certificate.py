@@ -21,9 +21,14 @@ The square roots treat rounding errors as independent with mean zero (Higham and
 approach to probabilistic rounding error analysis", SIAM J. Sci. Comput. 41, 2019). ERRORS = 6
 standard deviations are exceeded with probability below 1e-8. Where the bound is not small against
 the tolerance, single precision gives way to double, in which it is negligible.
+
+This is about P and D of one pair, whose common errors cancel. By itself, P errs by what errors of
+the scores change the losses, to first order in |grad L(s_i)|_1, and D likewise in |v_i|_1. Both are
+at most r, the largest 1-norm of a gradient, for every example: a coarser bound, needed only between
+a primal and a dual bound of different evaluations.
 """
 
-from math import sqrt
+from math import inf, sqrt
 from typing import NamedTuple
 
 import numpy as np
@@ -37,18 +42,45 @@ DOMAIN_ULPS = 4.0
 
 
 class Certificate(NamedTuple):
-    """P(W) and a lower bound on the optimum; ``rounding`` is the part of the gap that bounds it."""
+    """P(W) and a lower bound on the optimum, a pair: their difference is at least the true gap.
+
+    ``rounding`` is the part of the gap that bounds rounding. By itself, the primal errs by
+    ``doubt`` at most, and ``alone`` is the dual bound that holds with any primal. ``apart`` bounds
+    |W - W(v)|.
+    """
 
     primal: float
     dual: float
     rounding: float
+    doubt: float
+    alone: float
+    apart: float = inf
+
+
+def distance_to_optimum(gap: float, apart: float = inf) -> float:
+    """A bound on |W - W*| from a duality gap; ``apart`` bounds |W - W(v)| for its duals v.
+
+    P is 1-strongly convex, so that P(W) - P(W*) is at least 1/2 |W - W*|^2. The identity above,
+    taken at W*, says that P(W*) - D(v) is at least 1/2 |W(v) - W*|^2. Both are parts of the gap:
+
+        |W - W*|^2 + |W(v) - W*|^2 <= 2 gap    and    |W(v) - W*| >= |W - W*| - apart.
+
+    At W = W(v) that is |W - W*| <= sqrt(gap); whatever v, it is sqrt(2 gap) at most.
+    """
+    apart = min(apart, sqrt(2.0 * gap))
+    return 0.5 * (apart + sqrt(4.0 * gap - apart**2))
 
 
 def rounding_in_sums(sums: Sums, width: float, column: float, dtype: np.dtype) -> float:
     """A bound on the effect of rounding on the sum over examples."""
     unit = 0.5 * float(np.finfo(dtype).eps)
-    scores = ERRORS * sqrt(width) * unit * column * sqrt(sums.distances)
+    scores = rounding_in_scores(sqrt(sums.distances), width, column, dtype)
     return scores + KERNEL_ULPS * unit * sums.sizes
+
+
+def rounding_in_scores(reach: float, width: float, column: float, dtype: np.dtype) -> float:
+    """A bound on the effect of rounded scores; sqrt(sum_i (C_i |x_i| |g_i|_1)^2) is ``reach``."""
+    return ERRORS * sqrt(width) * 0.5 * float(np.finfo(dtype).eps) * column * reach
 
 
 def rounding_in_weights(squares: float, dtype: np.dtype) -> float:
@@ -67,8 +99,18 @@ def rounding_in_duals(sums: Sums, domain_known: bool, dtype: np.dtype) -> float:
     return 0.5 * ERRORS**2 * sums.moves + unknown
 
 
-def certificate(sums: Sums, norm: float, drift: float, rounding: float) -> Certificate:
-    """From the sums over examples, |W|^2 and bounds on 1/2 |W - W(v)|^2 and on rounding."""
+def certificate(
+    sums: Sums, norm: float, drift: float, rounding: float, doubt: float, smooth: bool
+) -> Certificate:
+    """From the sums over examples, |W|^2 and bounds on 1/2 |W - W(v)|^2 and on rounding.
+
+    ``doubt`` bounds what rounded scores do to P or D by themselves. For D ``rounding`` will do if
+    the loss has kinks: then |v_i|_1 is part of what it is made of.
+    """
     primal = 0.5 * norm + sums.losses
     gap = max(sums.losses + sums.conjugates - sums.products, 0.0) + drift + rounding
-    return Certificate(primal, primal - gap, drift + rounding)
+    dual = primal - gap
+    alone = dual - doubt if smooth else dual
+    # Moving duals into their domain has moved W(v) too.
+    apart = sqrt(2.0 * drift) + ERRORS * sqrt(sums.moves)
+    return Certificate(primal, dual, drift + rounding, rounding + doubt, alone, apart)

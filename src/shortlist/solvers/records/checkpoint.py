@@ -27,7 +27,7 @@ ASCENT, DESCENT, SMOOTHED, FINISH, NONCONVEX = STAGES = (
 
 @dataclass(frozen=True)
 class Stage:
-    """Where in its course a run is: the stage, and the epochs and looks when it began.
+    """The position of a run: its stage, and the epochs and evaluations at which the stage began.
 
     ``gamma`` is the smoothing of a hinge.
     """
@@ -56,7 +56,7 @@ class Snapshot:
 
 
 class Keeper(Protocol):
-    """Who keeps snapshots. They are offered often; one is made when it is ``due``."""
+    """Keeps snapshots of a run. Training offers them often; one is made when it is ``due``."""
 
     def due(self) -> bool: ...
     def keep(self, snapshot: Snapshot) -> None: ...

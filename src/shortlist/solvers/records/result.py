@@ -1,8 +1,10 @@
 """What a solver reports: an immutable record with the certificate of its solution."""
 
 import math
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
+
+from shortlist.solvers.records.certificate import distance_to_optimum
 
 # A gap that is no larger a share of the objective is rounding in double.
 RESOLVED = 1e-13
@@ -65,6 +67,10 @@ class Result(_Bounds):
     ``gain_gap`` its share of what training can gain, P(0) - dual; converged means that both are
     at most tol. For losses without a dual (the truncated entropy) ``dual`` is NaN.
 
+    ``distance`` bounds |W - W*|, how far the weights are from those of the optimum: between the
+    roots of the gap and of twice the gap, and of what rounding adds. It is NaN without a dual, and
+    with an intercept that is not regularised.
+
     ``status`` is "converged", "max_epochs", "interrupted" (Ctrl-C), "stopped" (by a callback) or
     "stalled" (rounding allows no further progress). An epoch is one visit to every example or,
     for phases that work otherwise, the same amount of multiplication. ``seconds`` leaves out what
@@ -80,6 +86,7 @@ class Result(_Bounds):
     solver: str
     history: tuple[Evaluation, ...] = ()
     at_zero: float = math.nan
+    distance: float = math.nan
 
     @property
     def by_descent(self) -> bool:
@@ -96,4 +103,8 @@ class Result(_Bounds):
         """The inverse of :meth:`to_dict`."""
         derived = ("gap", "relative_gap", "gain_gap", "history")
         fields = {name: value for name, value in data.items() if name not in derived}
-        return cls(**fields, history=tuple(Evaluation(**e) for e in data.get("history", ())))
+        found = cls(**fields, history=tuple(Evaluation(**e) for e in data.get("history", ())))
+        if "distance" in data:
+            return found
+        # Files of earlier versions do not tell it.
+        return replace(found, distance=distance_to_optimum(found.gap))

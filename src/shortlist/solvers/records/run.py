@@ -2,18 +2,20 @@
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from shortlist.solvers.problem import Problem
+from shortlist.solvers.records.certificate import Certificate, distance_to_optimum
 from shortlist.solvers.records.checkpoint import ASCENT, FINISH, Keeper, Snapshot, Stage
 from shortlist.solvers.records.clock import working_time
 from shortlist.solvers.records.result import Evaluation, Result
 from shortlist.solvers.storage.base import State
 
-# Two evaluations of an objective may round by so many units in its last place,
+# Between a primal and a dual bound of different evaluations so many units in the last place of the
+# primal are left, besides what bounds on rounding say,
 MIXED_ULPS = 64.0
 # and are taken for the same if they differ by fewer.
 SAME_ULPS = 64.0
@@ -42,8 +44,11 @@ Callback = Callable[[Progress], object]
 class Run:
     """State and records of a run; every phase of training works on one of these.
 
-    ``weights`` and ``primal`` are the best met so far, up to rounding; ``bound`` is the best dual
-    bound. Zero bounds the objective of a loss that is never negative, as all losses here.
+    ``weights`` and ``primal`` are the best met so far, up to rounding; rounding changes the primal
+    by ``doubt`` at most. ``bound_of_pair`` is the dual bound of the same pair, which holds for
+    this primal, and ``bound_alone`` the best of all, which holds for any. Zero bounds the objective
+    of a loss that is never negative, as all losses here. ``distance`` bounds how far the weights
+    are from the optimum's, by the same pair.
     """
 
     problem: Problem
@@ -56,7 +61,10 @@ class Run:
     epochs: float = 0.0
     weights: NDArray | None = None
     primal: float = math.inf
-    bound: float = 0.0
+    doubt: float = 0.0
+    bound_of_pair: float = -math.inf
+    bound_alone: float = 0.0
+    distance: float = math.inf
     clock: float = field(default_factory=working_time)
     history: list[Evaluation] = field(default_factory=list)
     keeper: Keeper | None = None
@@ -69,7 +77,12 @@ class Run:
     def __post_init__(self) -> None:
         self.at_zero = self.problem.at_zero
         if not self.problem.loss.convex:
-            self.bound = math.nan
+            self.bound_alone = math.nan
+
+    @property
+    def bound(self) -> float:
+        """The best dual bound for the best primal; NaN without a dual."""
+        return max(self.bound_alone, self.bound_of_pair)
 
     @property
     def seconds(self) -> float:
@@ -82,48 +95,45 @@ class Run:
         primal = min(self.primal, self.at_zero)
         return self.tol * max(min(primal, self.at_zero - self.bound), 0.0)
 
-    def record(
-        self,
-        primal: float,
-        dual: float,
-        weights: NDArray,
-        trusted: bool = True,
-        own_pair: bool = True,
-    ) -> Evaluation:
+    def record(self, found: Certificate, weights: NDArray, trusted: bool = True) -> Evaluation:
         """Note an evaluation. Time spent on validation accuracy is not training time.
 
         A dual bound that is not ``trusted``, as rounding may have raised it, goes into the history
-        but not into the result. ``own_pair``: the two are the ends of one certified gap. Between a
-        primal and a bound from different evaluations, rounding of the objective comes in.
+        but not into the result.
         """
-        ulp = float(np.finfo(self.problem.storage.dtype).eps) * abs(primal)
-        noise = MIXED_ULPS * ulp
+        primal, dual = found.primal, found.dual
+        ulp = self._eps * abs(primal)
         # Of objectives that differ by rounding only, the later one's weights are better.
         if primal <= self.primal + SAME_ULPS * ulp or self.weights is None:
             self.primal = min(primal, self.primal)
-            self.weights = weights.copy()
-            if trusted and own_pair:
-                self.bound = max(self.bound, dual)
+            self.weights, self.doubt = weights.copy(), found.doubt
+            self.bound_of_pair = dual if trusted else -math.inf
+            near = trusted and math.isfinite(found.apart)
+            gap = max(primal - dual, 0.0)
+            self.distance = distance_to_optimum(gap, found.apart) if near else math.inf
         if trusted:
-            self.bound = max(self.bound, dual - noise)
+            self.bound_alone = max(self.bound_alone, found.alone - MIXED_ULPS * ulp)
+            if self._best(self.bound).within(self.tol):
+                self.resolve_doubt()
+        best = self._best(self.bound if trusted else max(self.bound, dual))
         seconds = self.seconds
         accuracy = None
         if self.accuracy is not None:
             before = working_time()
             accuracy = self.accuracy(self.weights)
             self.clock += working_time() - before
+        noted = replace(best, seconds=seconds, accuracy=accuracy)
+        self.history.append(noted)
+        return noted
+
+    def _best(self, bound: float) -> Evaluation:
         # A bound can exceed the primal by rounding only.
-        bound = min(self.bound if trusted else max(self.bound, dual), self.primal)
-        found = Evaluation(
-            self.epochs,
-            seconds,
-            self.primal,
-            math.nan if math.isnan(self.bound) else bound,
-            self.at_zero,
-            accuracy,
-        )
-        self.history.append(found)
-        return found
+        bound = math.nan if math.isnan(self.bound) else min(bound, self.primal)
+        return Evaluation(self.epochs, 0.0, self.primal, bound, self.at_zero)
+
+    @property
+    def _eps(self) -> float:
+        return float(np.finfo(self.problem.storage.dtype).eps)
 
     def settle(self, primal: float, weights: NDArray) -> None:
         """Take an objective computed in double for that of the best weights, if it is theirs.
@@ -133,16 +143,33 @@ class Run:
         if self.weights is not None and np.array_equal(self.weights, weights):
             self.primal = primal
 
+    def resolve_doubt(self, of_pair: bool = False) -> None:
+        """Compute the best primal in double if its gap to the best bound may be too small.
+
+        The gap of a pair allows for rounding: its primal is computed again only if asked, and the
+        gap kept. The gap to a bound of other duals, such as zero, is right only if the primal is.
+        """
+        storage = self.problem.storage
+        if self.weights is None or storage.dtype == np.float64 or not storage.explicit:
+            return
+        mixed = self.bound_alone > self.bound_of_pair
+        allowed = MIXED_ULPS * self._eps * abs(self.primal)
+        if (mixed or of_pair) and self.doubt > allowed:
+            primal, _ = self.problem.primal_gradient(self.weights, double=True)
+            self.bound_of_pair += primal - self.primal
+            self.primal = primal
+            self.doubt = self.problem.doubt(self.weights, double=True)
+
     def certify(self) -> Evaluation:
         """Compute the gap of the state and note it."""
         wanted = self.wanted
-        found = self.problem.certify(self.state, wanted)
+        found = self.problem.certify(self.state, wanted, self.primal)
         if found.rounding > 0.0 and self.bound == 0.0:
             # Only now is it known how small a gap is wanted, and so how much rounding may add.
             less = self.tol * max(min(found.primal, self.at_zero - found.dual), 0.0)
             if less < 0.5 * wanted:
-                found = self.problem.certify(self.state, less)
-        return self.record(found.primal, found.dual, self.state.weights)
+                found = self.problem.certify(self.state, less, self.primal)
+        return self.record(found, self.state.weights)
 
     def begin(self, stage: str, gamma: float = 0.0) -> None:
         self.stage = Stage(stage, self.epochs, len(self.history), gamma)
@@ -190,7 +217,18 @@ class Run:
         if isinstance(answer, bool | np.bool_) and answer:
             raise StopTraining
 
+    def _distance(self) -> float:
+        """A bound on how far the best weights are from the optimum's; NaN where there is none."""
+        if math.isnan(self.bound) or self.problem.free_intercept:
+            return math.nan
+        mixed = self.bound_alone > self.bound_of_pair
+        rounding = MIXED_ULPS * self._eps * abs(self.primal) if mixed else 0.0
+        gap = max(self.primal - self.bound, 0.0) + rounding
+        return min(distance_to_optimum(gap), self.distance)
+
     def result(self, status: str) -> Result:
+        # Where training did not get far, single precision may be far off.
+        self.resolve_doubt(of_pair=status in ("max_epochs", "stalled"))
         return Result(
             self.primal,
             min(self.bound, self.primal),
@@ -200,4 +238,5 @@ class Run:
             self.solver,
             tuple(self.history),
             self.at_zero,
+            self._distance(),
         )

@@ -21,7 +21,7 @@ from shortlist.solvers.kernels.visit import (
 )
 from shortlist.solvers.storage.base import Costs, State, read_only
 from shortlist.solvers.storage.features import MULTIPLICATIONS_PER_CALL, FeatureStorage
-from shortlist.solvers.threads import WORTH_A_THREAD, Crew
+from shortlist.solvers.threads import MULTIPLICATIONS_PER_THREAD, Crew
 
 # W of at most this many entries stays in the first-level cache: examples are visited singly.
 MOST_WEIGHTS_IN_TURN = 1 << 13
@@ -53,7 +53,7 @@ class DenseStorage(FeatureStorage):
         super().__init__(read_only(np.ascontiguousarray(x)), bias, kappa)
         self.block = block
         self.width = self.d + 1.0
-        self.support_price = 8.0  # BLAS makes the multiplications of an epoch cheap
+        self.support_price = 8.0  # in an epoch BLAS does the multiplications, at a lower cost each
 
     def _squared_norms(self) -> NDArray:
         found = np.empty(self.n)
@@ -91,7 +91,7 @@ class DenseStorage(FeatureStorage):
         w = state.weights
         width, m = w.shape
         size = min(self.block or block_size(width, m), order.size)
-        threads = min(crew.size, max(1, int(size * width * m / WORTH_A_THREAD)))
+        threads = min(crew.size, max(1, int(size * width * m / MULTIPLICATIONS_PER_THREAD)))
         dtype, blas = self.dtype, blas_for(self.dtype)
         rows = np.empty((3, size, width), dtype)
         grams = np.empty((2, size, size), dtype)
@@ -107,7 +107,7 @@ class DenseStorage(FeatureStorage):
             signals = np.zeros(DONE + SIGNALS_PER_THREAD * threads, np.int64)
             shared = (rows, grams, scores, deltas, bounds, signals)
 
-            # Room for the duals is asked for before anybody waits for a thread that cannot start.
+            # Allocate the duals first: if that fails, no thread is waiting for another.
             lead = partial(
                 lead_blocks,
                 loss.spec,
@@ -137,7 +137,7 @@ class DenseStorage(FeatureStorage):
             try:
                 gap, rounding = crew.assisted(lead, assistants)
             except BaseException:
-                signals[READY] = STOP  # the leader never came: let the assistants go
+                signals[READY] = STOP  # the leader failed: release the assistants
                 raise
             state.rounding += rounding + self.squared_norm(w) * (part.size / size)
             yield gap

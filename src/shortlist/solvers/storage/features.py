@@ -30,6 +30,7 @@ from shortlist.solvers.storage.base import (
 )
 from shortlist.solvers.storage.explicit import ExplicitWeights
 from shortlist.solvers.storage.local import LocalDuals
+from shortlist.solvers.storage.support import rows_on_support, support_pass
 from shortlist.solvers.threads import Crew
 
 # Kernels cannot be interrupted. They are called for about so many multiplications at a time,
@@ -98,6 +99,16 @@ class FeatureStorage(ExplicitWeights, LocalDuals):
     def close_support(self, support: Support, state: State, costs: Costs) -> None:
         state.weights = np.ascontiguousarray(support.by_class.T)
         state.rounding += support.rounding
+
+    def support_rows(self, state: State, costs: Costs) -> NDArray:
+        """The examples that count and have duals that are not zero."""
+        return rows_on_support(state.duals, costs.cost)
+
+    def support_pass(
+        self, loss: Loss, rows: NDArray, state: State, costs: Costs
+    ) -> tuple[float, NDArray]:
+        """Visit these rows once on their support; returns their gap and those that changed."""
+        return support_pass(self, loss, rows, state, costs)
 
     def certify(
         self, loss: Loss, weights: NDArray, duals: Duals, costs: Costs, crew: Crew, double: bool

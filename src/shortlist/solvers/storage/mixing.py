@@ -34,6 +34,11 @@ class Mixture(NamedTuple):
     def size(self) -> int:
         return sum(end - begin for begin, end in self.ranges)
 
+    @property
+    def rows(self) -> NDArray:
+        """The numbers of the piece's rows in the data."""
+        return np.concatenate([np.arange(begin, end) for begin, end in self.ranges])
+
     def places(self) -> Iterator[tuple[slice, slice]]:
         """Each range in the data, and where it lies in the piece."""
         ends = np.cumsum([0, *(end - begin for begin, end in self.ranges)]).tolist()

@@ -3,8 +3,7 @@
 A piece is worked on as if its rows were all there is, by the storage that suits them. One thread
 reads the next piece meanwhile. Sums over examples are sums over pieces, which are ranges of rows
 that lie together. The pieces of an epoch are mixtures of shorter runs of rows (``mixing``), visited
-in random order; where the loss has sparse duals the visits on the support are also made while the
-rows are there.
+in random order.
 
 Duals are in memory, in a mapped file, or not kept at all: see ``solvers.memory``.
 """
@@ -28,17 +27,24 @@ from shortlist.solvers.storage.explicit import ExplicitWeights
 from shortlist.solvers.storage.features import FeatureStorage
 from shortlist.solvers.storage.local import LocalDuals, spread
 from shortlist.solvers.storage.mixing import (
+    FEW_VISITS,
     Mixture,
     mixtures,
     put_back,
     rows_of_run,
     taken_duals,
 )
-from shortlist.solvers.storage.support import polish_support
+from shortlist.solvers.storage.support import (
+    SUPPORT_GAP_LEFT,
+    SUPPORT_PASSES,
+    rows_on_support,
+    support_pass,
+)
 from shortlist.solvers.threads import Crew
 
 DualsPlace = Literal["memory", "mapped", "none"]
 Read = TypeVar("Read")
+Visit = Callable[[FeatureStorage, Mixture, State, Costs], float]
 
 
 class RowSource(Protocol):
@@ -140,8 +146,61 @@ class PiecedStorage(ExplicitWeights, LocalDuals, NoSupportVisits):
     def epoch(
         self, loss: Loss, order: NDArray, state: State, costs: Costs, every: int, crew: Crew
     ) -> Iterator[float]:
-        """Visit the examples piece by piece, each piece in the order that ``order`` gives."""
+        """Visit the examples piece by piece, each piece in the order that ``order`` gives.
+
+        Passes of cheap visits on the support follow, over all pieces again: many on one piece
+        would bring W to what suits its examples alone. After visits to few examples, as in a round
+        of a cluster, they are left to whoever asked for those.
+        """
         random = np.random.default_rng(int(order[0]))
+
+        def visit(piece: FeatureStorage, mixture: Mixture, own: State, share: Costs) -> float:
+            return sum(piece.epoch(loss, mixture.visits, own, share, every, crew))
+
+        yield from self._visited(visit, order, state, costs, random)
+        if loss.sparse_duals and order.size >= FEW_VISITS * self.n:
+            rows, first = self.support_rows(state, costs), None
+            for _ in range(SUPPORT_PASSES):
+                gap, rows = self.support_pass(loss, random.permutation(rows), state, costs)
+                yield 0.0
+                first = gap if first is None else first
+                if gap <= SUPPORT_GAP_LEFT * first:
+                    break
+
+    def support_rows(self, state: State, costs: Costs) -> NDArray:
+        """The examples that count and have duals that are not zero."""
+        found = [
+            part.start + rows_on_support(state.duals[part], costs.cost[part])
+            for part in self._parts(state.duals)
+        ]
+        return np.concatenate(found)
+
+    def support_pass(
+        self, loss: Loss, rows: NDArray, state: State, costs: Costs
+    ) -> tuple[float, NDArray]:
+        """Visit these rows once on their support; returns their gap and those that changed."""
+        moved = [np.empty(0, np.int64)]
+        if not rows.size:
+            return 0.0, moved[0]
+
+        def visit(piece: FeatureStorage, mixture: Mixture, own: State, share: Costs) -> float:
+            gap, changed = support_pass(piece, loss, mixture.visits, own, share)
+            moved.append(mixture.rows[changed])
+            return gap
+
+        random = np.random.default_rng(int(rows[0]))
+        gap = sum(self._visited(visit, rows, state, costs, random))
+        return gap, np.concatenate(moved)
+
+    def _visited(
+        self,
+        visit: Visit,
+        order: NDArray,
+        state: State,
+        costs: Costs,
+        random: np.random.Generator,
+    ) -> Iterator[float]:
+        """``visit`` each piece of the examples ``order``; yields what it returns."""
         found = mixtures(order, self.n, self.rows_per_piece, self.rows_per_run, random)
 
         def read(number: int) -> tuple[FeatureStorage, Duals | None]:
@@ -156,9 +215,7 @@ class PiecedStorage(ExplicitWeights, LocalDuals, NoSupportVisits):
             own = State(state.weights, duals, mixture.taken(state.starts))
             share = Costs(mixture.taken(costs.y), mixture.taken(costs.cost))
             try:
-                gap = sum(piece.epoch(loss, mixture.visits, own, share, every, crew))
-                if loss.sparse_duals:
-                    polish_support(piece, loss, own, share, random)
+                gap = visit(piece, mixture, own, share)
             finally:
                 put_back(own.duals, mixture, state.duals)
             mixture.put_back(own.starts, state.starts)

@@ -49,15 +49,15 @@ STEPS_WITH_BLOCKS = 8
 # Weights of a coupled model, and examples that it is made of.
 MOST_COUPLED_WEIGHTS = 1100
 COUPLED_SAMPLES = 1024
-# Sparse duals leave most examples without curvature: so many are asked. Those that have some add
-# to a block of the Hessian for each pair of their classes; to so many blocks at most.
-MOST_ASKED = 1 << 15
+# Sparse duals leave most examples without curvature. At most so many examples are examined. Those
+# with curvature add to a block of the Hessian for each pair of their classes, up to so many blocks.
+MAX_SAMPLES_EXAMINED = 1 << 15
 MOST_SPARSE_BLOCKS = 1 << 15
 # A change of scores that is small against those over which gradients change.
 FINITE_STEP = 1e-5
 # Nanoseconds of a multiplication in a matrix product, and of an evaluation's loss, a score.
 NS_MULTIPLICATION, NS_LOSS = 0.03, 2.0
-# And of one that adds to the Hessian an example at a time.
+# Nanoseconds of a multiplication that adds one example to the Hessian.
 NS_SPARSE_MULTIPLICATION = 0.2
 
 
@@ -136,7 +136,7 @@ def plan(problem: Problem, late: bool = False) -> Plan:
         steps = None if late or chosen.kind is Kind.NONE else STEPS_WITH_BLOCKS
         return chosen._replace(steps=steps)
     if _has_sparse_curvature(problem):
-        sample = min(storage.n, MOST_ASKED)
+        sample = min(storage.n, MAX_SAMPLES_EXAMINED)
         cost = NS_SPARSE_MULTIPLICATION * MOST_SPARSE_BLOCKS * d**2
     else:
         sample = min(storage.n, COUPLED_SAMPLES)
@@ -144,7 +144,7 @@ def plan(problem: Problem, late: bool = False) -> Plan:
     cost += NS_MULTIPLICATION * (m * d) ** 3 / 3.0
     evaluation = storage.n * m * (2.0 * storage.width * NS_MULTIPLICATION + NS_LOSS)
     price = cost / evaluation
-    # It is bought when as much has been spent without it.
+    # Make the model when the evaluations without it have cost as much as it will.
     steps = max(1, int(np.ceil(price)))
     if late or price <= EVALUATIONS_WORTH:
         return Plan(Kind.COUPLED, sample, steps)

@@ -119,7 +119,8 @@ class _Descent:
             if bound > run.bound:
                 self.best_for_dual = point.place
         trusted = self.dtype == np.float64
-        found = run.record(point.value, bound, point.place, trusted)
+        pair = run.problem.pair(point.value, bound, point.place)
+        found = run.record(pair, point.place, trusted)
         run.notify(point.place)
         if not self.convex:
             return 0.5 * squared_norm(point.gradient) <= run.tol * point.value
@@ -131,7 +132,8 @@ class _Descent:
         value, gradient = run.problem.primal_gradient(weights, double=True)
         run.settle(value, weights)
         bound = self._bound(Point(weights, value, gradient))
-        return run.record(value, bound, weights).within(run.tol)
+        pair = run.problem.pair(value, bound, weights, double=True)
+        return run.record(pair, weights).within(run.tol)
 
     def _bound(self, point: Point) -> float:
         """A lower bound on the optimum of a convex objective."""

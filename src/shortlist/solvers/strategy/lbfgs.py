@@ -57,7 +57,7 @@ def lbfgs(
                 return
             steps, changes, curvatures = [], [], []
             continue
-        # Before the curvature is known, a step as long as the gradient's norm is a guess.
+        # The first direction has no curvature to scale it, so its length is a guess.
         first = 1.0 if steps or model.exact else min(1.0, 1.0 / float(np.sqrt(-slope)))
         found = _search(objective, point, direction, slope, first, noise)
         if found is None:

@@ -60,13 +60,13 @@ class Path:
         problem = self.at(C)
         state, weights = None, None
         if self.last is not None and resume is None:
-            # Where a descent was needed, it is needed for every larger C too.
+            # If a descent was needed at this C, every larger C needs one too: begin with it.
             by_descent = problem.loss.convex and self.last.result.by_descent
             keeps_duals = problem.keeps_duals
             descends = not keeps_duals or (by_descent and self.last_C <= C)
             if descends:
                 weights = self._predicted_weights(C)
-            # The gradients of a hinge are poor duals: its own go along with the weights.
+            # Gradients of a hinge are poor duals, so the path passes its duals on with the weights.
             if keeps_duals and not (descends and problem.loss.smooth):
                 state = carry_over(problem, self._last_state(), C / self.last_C)
         solution = train(

@@ -7,6 +7,7 @@ Where the regularisation is weak, a few descents cost much less than coordinate 
 """
 
 from dataclasses import dataclass, replace
+from math import inf
 
 from numpy.typing import NDArray
 
@@ -79,7 +80,8 @@ def descend_smoothed(run: Run, weights: NDArray) -> str:
         best_dual = max(best_dual, dual)
         primal, _ = problem.primal_gradient(weights, double=True)
         run.epochs += 2
-        found = run.record(primal, dual, weights, own_pair=False)
+        # The bound is noted already, with the weights of its duals.
+        found = run.record(problem.pair(primal, -inf, weights, double=True), weights)
         run.settle(primal, weights)
         run.notify(weights)
         if found.within(run.tol):
@@ -101,8 +103,8 @@ def _fill_if_better(run: Run, inner: Run, weights: NDArray, best: float) -> floa
     if state.duals.nbytes <= MOST_COPIED:
         kept = as_array(state.duals).copy(), state.weights, state.rounding
     inner.problem.fill_duals(weights, state)
-    found = run.problem.certify(state, run.wanted)
-    run.record(found.primal, found.dual, state.weights)
+    found = run.problem.certify(state, run.wanted, run.primal)
+    run.record(found, state.weights)
     if kept is not None and found.dual < best:
         duals, state.weights, state.rounding = kept
         store(state.duals, slice(0, len(duals)), run.problem.costs.y, duals)

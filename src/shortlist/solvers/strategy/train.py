@@ -156,7 +156,8 @@ def _already_solved(run: Run, weights: NDArray | None) -> bool:
     if weights is None or not run.problem.loss.convex:
         return False
     primal, _ = run.problem.primal_gradient(weights, double=True)
-    return run.record(primal, -np.inf, weights).within(run.tol)
+    found = run.problem.pair(primal, -np.inf, weights, double=True)
+    return run.record(found, weights).within(run.tol)
 
 
 def _ascend_first(run: Run, random: np.random.Generator) -> str:
@@ -276,12 +277,16 @@ def _recover(run: Run) -> None:
     run.callback = None
     if not run.problem.keeps_duals:
         if run.weights is None:
-            run.record(run.problem.primal(run.state.weights), 0.0, run.state.weights)
+            _note_primal(run, run.state.weights, 0.0)
         return
     # The duals are feasible at all times; the weights may be behind them by a visit or two.
     run.problem.rebuild(run.state)
     if run.weights is None or run.history[-1].epoch < run.epochs:
         run.certify()
+
+
+def _note_primal(run: Run, weights: NDArray, bound: float) -> None:
+    run.record(run.problem.pair(run.problem.primal(weights), bound, weights), weights)
 
 
 def _solution(run: Run, status: str) -> Solution:
@@ -335,5 +340,5 @@ def _train_nonconvex(
     except (KeyboardInterrupt, StopTraining) as stop:
         status = _status_of(stop)
     if run.weights is None:
-        run.record(problem.primal(weights), np.nan, weights)
+        _note_primal(run, weights, np.nan)
     return _solution(run, status)

@@ -1,0 +1,156 @@
+"""Shortlists that cannot change: how far the scores of a model are from those of the exact optimum.
+
+The weights of class c are within d_c of the optimum's, so that its score for x moves by at most
+|x| d_c, and a label outside the shortlist overtakes one in it only if their scores differ by less
+than |x| (d_a + d_b). Of a distance d between all weights together no more than d^2 / 2 + d^2 / 2
+can serve two classes: d_c = d / sqrt(2) for every class. A separable loss trains each class for
+itself. Each then has a gap of its own, and these are as many times smaller as there are classes.
+"""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils.extmath import row_norms
+from sklearn.utils.validation import check_is_fitted
+
+from shortlist.estimators.normalization import normalized
+from shortlist.estimators.training import check_input, constant_feature, loss_of
+from shortlist.estimators.updates import LastFit
+from shortlist.losses import Loss
+from shortlist.projections.checks import check_k
+from shortlist.solvers.duals import as_array
+from shortlist.solvers.records.certificate import ERRORS, KERNEL_ULPS, distance_to_optimum
+from shortlist.solvers.storage.base import chunks
+
+# A score at which one-vs-all losses of the right sign are zero.
+BEYOND_DOUBT = 1e4
+# Scores are rounded by at most so many units in the last place of the largest.
+SCORE_ULPS = 8
+
+
+class CertifiedShortlists:
+    """The part of a linear classifier that says which of its shortlists cannot change."""
+
+    # Distances for each class by the duals of the last fit, once they have been asked for.
+    _own_distances: NDArray | None = None
+
+    def certified_topk(self, X: ArrayLike, k: int | None = None) -> NDArray:
+        """For which rows the shortlist of k labels is provably that of the exact optimum.
+
+        All weights together are within ``result_.distance`` of the optimum's, between sqrt(gap)
+        and sqrt(2 gap). The difference of two labels' scores then changes by at most
+        sqrt(2) |x| times that, |x| with the constant feature of the intercept. A row is certified
+        if every label in the shortlist is further above every label outside. The order within the
+        shortlist may differ.
+
+        One-vs-all losses have a gap for each class, which bounds much better. It is computed from
+        the data and duals of the last fit, by one pass over them at the first call, if the model
+        has them: see :meth:`update`. From then on it goes with the model, also into a file.
+
+        A loss without a certificate (the truncated entropy) certifies no row, nor does an
+        intercept that is not regularised, in which the objective is not strongly convex.
+        """
+        check_is_fitted(self)
+        scores = self._scores(X)  # type: ignore[attr-defined]
+        n, m = scores.shape
+        k = check_k(self.k if k is None else k, m, "the number of classes")  # type: ignore[attr-defined]
+        if k == m:
+            return np.ones(n, bool)
+        X = normalized(check_input(self, X, reset=False), self.normalize)  # type: ignore[attr-defined]
+        norms, rounding = self._norms(X), _rounding(scores)
+        order = np.argpartition(scores, m - k, axis=1)
+        certain = np.zeros(n, bool)
+        for distances in self._class_distances():
+            reach = norms[:, None] * distances
+            lowest = np.take_along_axis(scores - reach, order[:, m - k :], axis=1).min(axis=1)
+            highest = np.take_along_axis(scores + reach, order[:, : m - k], axis=1).max(axis=1)
+            certain |= lowest - highest > rounding
+        return certain
+
+    def _reach(self, X: Any, scores: NDArray) -> NDArray:
+        """How far two scores of a row can move towards each other on the way to the optimum.
+
+        X is checked and normalised, and ``scores`` are its scores.
+        """
+        furthest = (np.sort(distances)[-2:].sum() for distances in self._class_distances())
+        return self._norms(X) * min(furthest, default=np.inf) + _rounding(scores)
+
+    def _norms(self, X: Any) -> NDArray:
+        """|x| of each row, with the constant feature of the intercept."""
+        bias = constant_feature(self)
+        return np.sqrt(row_norms(X, squared=True).astype(np.float64) + bias**2)
+
+    def _class_distances(self) -> list[NDArray]:
+        """Bounds d_c for every class, each list of which holds for all pairs of classes.
+
+        The first is from the gap as a whole, the second from a gap for each class. There is none
+        where nothing is known.
+        """
+        model: Any = self
+        distance = model.result_.distance
+        if not np.isfinite(distance) or model.fit_intercept == "free":
+            return []
+        last: LastFit | None = getattr(self, "_last", None)
+        kept = last is not None and last.rows is not None and len(last.solution.state.duals) > 0
+        if kept and self._own_distances is None and loss_of(self).separable:
+            assert last is not None
+            self._own_distances = distances_of_classes(last, constant_feature(self))
+        shared = np.full(len(model.classes_), distance / np.sqrt(2.0))
+        return [shared] if self._own_distances is None else [shared, self._own_distances]
+
+
+def distances_of_classes(last: LastFit, bias: float) -> NDArray:
+    """|w_c - w_c*| at most, for each class of a separable loss, from the duals of the last fit.
+
+    In double. Every class has the certificate of the whole problem, with sums over its own scores
+    and duals only; so has the bound on rounding.
+    """
+    assert last.rows is not None
+    X, costs, loss = last.rows.X, last.costs, last.loss
+    weights = last.solution.weights.astype(np.float64)
+    n, m = X.shape[0], weights.shape[1]
+    terms, sizes, lengths = np.zeros(m), np.zeros(m), 0.0
+    of_duals = np.zeros_like(weights)
+    for part in chunks(n, 8 * 8 * m):
+        rows, cost, y = X[part].astype(np.float64), costs.cost[part], costs.y[part]
+        scores = np.asarray(rows @ weights[:-1]) + bias * weights[-1]
+        right = np.arange(m) == y[:, None]
+        # Single precision keeps duals in their domain to the last place only.
+        duals = np.clip(as_array(last.solution.state.duals[part]).astype(np.float64), -1.0, 1.0)
+        duals = np.where(right, np.minimum(duals, 0.0), np.maximum(duals, 0.0))
+        values, conjugates = _by_class(loss, scores, duals, right)
+        terms += cost @ (values + conjugates - scores * duals)
+        sizes += cost @ (np.abs(values) + np.abs(conjugates) + np.abs(scores * duals))
+        lengths += float(cost @ np.sqrt(row_norms(rows, squared=True) + bias**2))
+        moved = -cost[:, None] * duals
+        of_duals[:-1] += np.asarray(rows.T @ moved)
+        of_duals[-1] += bias * moved.sum(axis=0)
+    unit = 0.5 * float(np.finfo(np.float64).eps)
+    norms = np.linalg.norm(weights, axis=0)
+    rounding = unit * (KERNEL_ULPS * sizes + ERRORS * np.sqrt(len(weights)) * norms * lengths)
+    apart = np.linalg.norm(weights - of_duals, axis=0)
+    gaps = 0.5 * apart**2 + np.maximum(terms, 0.0) + rounding
+    return np.array([distance_to_optimum(*pair) for pair in zip(gaps, apart, strict=True)])
+
+
+def _by_class(
+    loss: Loss, scores: NDArray, duals: NDArray, right: NDArray
+) -> tuple[NDArray, NDArray]:
+    """Values and conjugates of a separable loss, class by class: (n, m) each.
+
+    A class's part is the loss with one other class, whose score leaves no doubt and costs nothing.
+    """
+    # Column 0 is the class itself. Where it is the right one, the other is far below, or above.
+    labels = np.where(right, 0, 1).reshape(-1)
+    doubtless = np.where(right, -BEYOND_DOUBT, BEYOND_DOUBT)
+    values = loss.value(np.stack([scores, doubtless], axis=-1).reshape(-1, 2), labels)
+    conjugates = loss.conjugate(
+        np.stack([duals, np.zeros_like(duals)], axis=-1).reshape(-1, 2), labels
+    )
+    return values.reshape(scores.shape), conjugates.reshape(scores.shape)
+
+
+def _rounding(scores: NDArray) -> NDArray:
+    """How much of the differences of a row's scores is rounding."""
+    return SCORE_ULPS * np.finfo(scores.dtype).eps * np.abs(scores).max(axis=1)
