@@ -63,9 +63,9 @@ def svg(rows: list[Row]) -> str:
             f'<rect class="{name}" x="{left:.1f}" y="{top}" width="{right - left:.1f}" '
             f'height="{LINE}"/>',
             f'<text x="{right + 5:.1f}" y="{top + 14}">{row.ratio:g} × {escape(row.peer)}</text>',
+            f'<path d="M{one:.1f} {top - 2}v{LINE + 4}" stroke="currentColor"/>',
         ]
     parts += [
-        f'<path d="M{one:.1f} 0V{height - 24}" stroke="currentColor"/>',
         f'<text x="{one:.1f}" y="{height - 8}" text-anchor="middle">as fast as the peer</text>',
         "</svg>",
     ]
