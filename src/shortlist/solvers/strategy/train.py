@@ -273,7 +273,7 @@ def _patience(problem: Problem, tol: float) -> float:
         conditioned = plan(problem).kind in (Kind.CLASSES, Kind.COUPLED)
         return (EVALUATIONS_CONDITIONED if conditioned else EVALUATIONS) * price
     few = FEW_CLASSES_SMOOTH if loss.smooth else FEW_CLASSES
-    if loss.fewest_classes > few or (loss.separable and not loss.smooth):
+    if loss.fewest_classes > few:
         return np.inf
     if loss.smooth:
         quick = plan(problem).kind is not Kind.NONE and tol >= LAST_DIGITS
