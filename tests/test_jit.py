@@ -170,6 +170,7 @@ print(json.dumps(bits))
 """
 
 
+@pytest.mark.slow
 def test_the_same_bits_whichever_process_compiled_the_kernels(tmp_path):
     forwards = FIT.replace("LOSSES", "['softmax', 'hinge']")
     compiled = run(forwards, NUMBA_CACHE_DIR=tmp_path)
