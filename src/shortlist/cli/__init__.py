@@ -8,7 +8,7 @@ __all__ = ["main"]
 
 # New objects before cycles among them are looked for. Imports make hundreds of thousands, and none
 # is garbage: looking after every 700, as Python does, takes a tenth of a command's start.
-OBJECTS_BETWEEN_COLLECTIONS = 100_000
+OBJECTS_BETWEEN_COLLECTIONS = 1_000_000
 
 
 def main(args: Sequence[str] | None = None) -> NoReturn:
