@@ -129,6 +129,19 @@ def _gain(r, p, new, eta, t, scale):
     return np.float64(total)
 
 
+@njit
+def _take(new, scale, wrong, y, last, cost, v, delta):
+    """Set v to scale * new, with the sum ``wrong``, and delta to the change of the weights."""
+    factor = v.dtype.type(scale)
+    c = v.dtype.type(cost)
+    for j in range(v.shape[0]):
+        x = new[j] * factor
+        delta[j] = c * (v[j] - x)
+        v[j] = x
+    close_at_label(v, y, wrong)
+    delta[y] = v.dtype.type(cost * (last - np.float64(v[y])))
+
+
 @njit(sums=True)
 def _shifted_exponentials(s, top, p, e):
     """e_j = exp(s_j - top); returns the sums of e_j, of e_j^2 and of e_j p_j."""
@@ -240,14 +253,7 @@ def _ascend_from_scores(s, y, cost, kappa, start, v, delta, work):
     if not (loss <= at_start and spread <= _FAR_FROM_SCORES):
         return -1.0
     start[0] = math.log(moved / q)
-    factor = v.dtype.type(scale)
-    c = v.dtype.type(cost)
-    for j in range(v.shape[0]):
-        x = new[j] * factor
-        delta[j] = c * (v[j] - x)
-        v[j] = x
-    close_at_label(v, y, wrong)
-    delta[y] = v.dtype.type(cost * (last - np.float64(v[y])))
+    _take(new, scale, wrong, y, last, cost, v, delta)
     return cost * at_start
 
 
@@ -303,12 +309,5 @@ def ascend_softmax(loss, s, y, cost, kappa, start, stands_for, v, delta, work):
     if not gain >= 0.0:
         v[y] = last
         return ascend_exactly(loss, s, y, cost, kappa, start, 1, v, delta, work)
-    factor = v.dtype.type(scale)
-    c = v.dtype.type(cost)
-    for j in range(v.shape[0]):
-        x = new[j] * factor
-        delta[j] = c * (v[j] - x)
-        v[j] = x
-    close_at_label(v, y, total * scale)
-    delta[y] = v.dtype.type(cost * (last - np.float64(v[y])))
+    _take(new, scale, total * scale, y, last, cost, v, delta)
     return 0.5 * cost * spread
