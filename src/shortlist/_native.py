@@ -17,6 +17,7 @@ import numba
 import numpy as np
 from llvmlite import ir
 from numba import types
+from numba.core.cgutils import alloca_once_value
 from numba.extending import intrinsic
 
 from shortlist._jit import njit
@@ -64,128 +65,137 @@ def _give_way() -> int:
     return int(ctypes.cast(function, ctypes.c_void_p).value or 0)
 
 
+class _Call:
+    """Writes the call of a C function into a kernel, in LLVM's language.
+
+    The same arithmetic in a kernel of its own takes ten times as long to compile.
+    """
+
+    def __init__(self, context: Any, builder: Any, signature: Any, values: Any) -> None:
+        self._context, self._builder = context, builder
+        self._types, self._values = signature.args, values
+
+    def address(self, name: str) -> Any:
+        """A field of the first argument, a :class:`Blas`."""
+        return self._builder.extract_value(self._values[0], Blas._fields.index(name))
+
+    def matrix(self, place: int) -> "_Matrix":
+        return _Matrix(self._context, self._builder, self._types[place], self._values[place])
+
+    def by_reference(self, value: Any) -> Any:
+        return alloca_once_value(self._builder, value)
+
+    def letter(self, letter: str) -> Any:
+        return self.by_reference(ir.Constant(ir.IntType(8), ord(letter)))
+
+    def integers(self, *numbers: Any) -> list[Any]:
+        return [self.by_reference(self._builder.trunc(n, ir.IntType(32))) for n in numbers]
+
+    def factor(self, value: float, place: int) -> Any:
+        """A number in the precision of the matrix at ``place``."""
+        kind = self._context.get_value_type(self._types[place].dtype)
+        return self.by_reference(ir.Constant(kind, value))
+
+    def run(self, address: Any, arguments: list[Any]) -> Any:
+        """Call a function whose result is ignored."""
+        kind = ir.FunctionType(ir.VoidType(), [argument.type for argument in arguments])
+        self._builder.call(self._builder.inttoptr(address, kind.as_pointer()), arguments)
+        return self._context.get_dummy_value()
+
+
+class _Matrix:
+    """A two-dimensional array whose rows have no gaps; between rows there may be some."""
+
+    def __init__(self, context: Any, builder: Any, kind: Any, value: Any) -> None:
+        array = context.make_array(kind)(context, builder, value)
+        self.data = array.data
+        self.rows, self.columns = (builder.extract_value(array.shape, axis) for axis in (0, 1))
+        # BLAS asks for a stride of at least a row and at least 1, even if it is not used.
+        stride = builder.sdiv(builder.extract_value(array.strides, 0), array.itemsize)
+        for least in (self.columns, ir.Constant(ir.IntType(64), 1)):
+            stride = builder.select(builder.icmp_signed(">", stride, least), stride, least)
+        self.stride = stride
+
+
+def _gemm(of_a: str, of_b: str, beta: float) -> Any:
+    """A function of kernels: c = op(a) op(b) + beta c, where T transposes and N does not."""
+
+    @intrinsic
+    def product(typingctx: Any, blas: Any, a: Any, b: Any, c: Any) -> Any:
+        def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+            call = _Call(context, builder, signature, values)
+            a, b, c = call.matrix(1), call.matrix(2), call.matrix(3)
+            inner = a.rows if of_a == "T" else a.columns
+            arguments = [call.letter(of_b), call.letter(of_a)]
+            arguments += call.integers(c.columns, c.rows, inner)
+            arguments += [call.factor(1.0, 3), b.data, *call.integers(b.stride)]
+            arguments += [a.data, *call.integers(a.stride)]
+            arguments += [call.factor(beta, 3), c.data, *call.integers(c.stride)]
+            return call.run(call.address("gemm"), arguments)
+
+        return types.void(blas, a, b, c), codegen
+
+    return product
+
+
 @intrinsic
-def _call_address(typingctx: Any, address: Any, arguments: Any) -> Any:
-    """Call the C function at ``address`` with a tuple of addresses; its result is ignored."""
-    if not isinstance(arguments, types.BaseTuple):
-        return None
-    count = len(arguments)
+def _syrk(typingctx: Any, blas: Any, x: Any, g: Any) -> Any:
+    def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+        call = _Call(context, builder, signature, values)
+        x, g = call.matrix(1), call.matrix(2)
+        # The upper triangle of BLAS is the lower one here.
+        arguments = [call.letter("U"), call.letter("T"), *call.integers(x.rows, x.columns)]
+        arguments += [call.factor(1.0, 1), x.data, *call.integers(x.stride)]
+        arguments += [call.factor(0.0, 1), g.data, *call.integers(g.stride)]
+        return call.run(call.address("syrk"), arguments)
+
+    return types.void(blas, x, g), codegen
+
+
+@intrinsic
+def _sleep(typingctx: Any, blas: Any, microseconds: Any) -> Any:
+    def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+        call = _Call(context, builder, signature, values)
+        return call.run(call.address("give_way"), [builder.trunc(values[1], ir.IntType(32))])
+
+    return types.void(blas, types.int64), codegen
+
+
+def _place_of(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+    """Where an entry of an array of signals lies: the first two arguments."""
+    array = context.make_array(signature.args[0])(context, builder, values[0])
+    return builder.gep(array.data, [values[1]])
+
+
+@intrinsic
+def _load_signal(typingctx: Any, signals: Any, place: Any) -> Any:
+    """The int64 at a place, as other threads last wrote it."""
 
     def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-        word = ir.IntType(64)
-        function_type = ir.FunctionType(ir.VoidType(), [word] * count)
-        function = builder.inttoptr(values[0], function_type.as_pointer())
-        builder.call(function, [builder.extract_value(values[1], i) for i in range(count)])
-        return context.get_dummy_value()
+        return builder.load_atomic(_place_of(context, builder, signature, values), "acquire", 8)
 
-    return types.void(types.int64, arguments), codegen
+    return types.int64(signals, types.int64), codegen
 
 
 @intrinsic
-def _load_signal(typingctx: Any, address: Any) -> Any:
-    """The int64 at an address, as other threads last wrote it."""
-
-    def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-        place = builder.inttoptr(values[0], ir.IntType(64).as_pointer())
-        return builder.load_atomic(place, "acquire", 8)
-
-    return types.int64(types.int64), codegen
-
-
-@intrinsic
-def _store_signal(typingctx: Any, address: Any, value: Any) -> Any:
+def _store_signal(typingctx: Any, signals: Any, place: Any, value: Any) -> Any:
     """Write an int64 so that other threads see it, and all that was written before it."""
 
     def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-        place = builder.inttoptr(values[0], ir.IntType(64).as_pointer())
-        builder.store_atomic(values[1], place, "release", 8)
+        place = _place_of(context, builder, signature, values)
+        builder.store_atomic(values[2], place, "release", 8)
         return context.get_dummy_value()
 
-    return types.void(types.int64, types.int64), codegen
-
-
-@njit
-def _gemm(blas, a, transpose_a, b, transpose_b, beta, c):
-    """c = op(a) op(b) + beta c. A row's numbers lie together; between rows there may be gaps."""
-    n_rows, n_columns = c.shape
-    inner = a.shape[0] if transpose_a else a.shape[1]
-    item = c.itemsize
-    numbers = np.empty(6, np.int32)
-    numbers[0], numbers[1], numbers[2] = n_columns, n_rows, inner
-    numbers[3] = max(b.strides[0] // item, b.shape[1], 1)
-    numbers[4] = max(a.strides[0] // item, a.shape[1], 1)
-    numbers[5] = max(c.strides[0] // item, n_columns, 1)
-    letters = np.empty(2, np.uint8)
-    letters[0] = 84 if transpose_b else 78  # T, N
-    letters[1] = 84 if transpose_a else 78
-    factors = np.empty(2, c.dtype)
-    factors[0], factors[1] = 1, beta
-    n, x, f = numbers.ctypes.data, letters.ctypes.data, factors.ctypes.data
-    _call_address(
-        blas.gemm,
-        (
-            np.int64(x),
-            np.int64(x + 1),
-            np.int64(n),
-            np.int64(n + 4),
-            np.int64(n + 8),
-            np.int64(f),
-            np.int64(b.ctypes.data),
-            np.int64(n + 12),
-            np.int64(a.ctypes.data),
-            np.int64(n + 16),
-            np.int64(f + item),
-            np.int64(c.ctypes.data),
-            np.int64(n + 20),
-        ),
-    )
-    # The call sees addresses only: keep the arrays until it is done.
-    return numbers[0] + letters[0] + factors[0]
-
-
-@njit
-def _syrk(blas, x, g):
-    item = x.itemsize
-    numbers = np.empty(4, np.int32)
-    numbers[0], numbers[1] = x.shape
-    numbers[2] = max(x.strides[0] // item, x.shape[1], 1)
-    numbers[3] = max(g.strides[0] // item, 1)
-    letters = np.empty(2, np.uint8)
-    letters[0], letters[1] = 85, 84  # U, T: the upper triangle of BLAS is the lower one here
-    factors = np.empty(2, x.dtype)
-    factors[0], factors[1] = 1, 0
-    n, c, f = numbers.ctypes.data, letters.ctypes.data, factors.ctypes.data
-    _call_address(
-        blas.syrk,
-        (
-            np.int64(c),
-            np.int64(c + 1),
-            np.int64(n),
-            np.int64(n + 4),
-            np.int64(f),
-            np.int64(x.ctypes.data),
-            np.int64(n + 8),
-            np.int64(f + item),
-            np.int64(g.ctypes.data),
-            np.int64(n + 12),
-        ),
-    )
-    return numbers[0] + letters[0] + factors[0]
+    return types.void(signals, types.int64, types.int64), codegen
 
 
 @njit
 def _wait_for(blas, signals, place, value):
-    address = np.int64(signals.ctypes.data + 8 * place)
     spins = 0
-    while _load_signal(address) < value:
+    while _load_signal(signals, place) < value:
         spins += 1
         if spins > SPINS_BEFORE_SLEEP:
-            _call_address(blas.give_way, (np.int64(SLEEP_MICROSECONDS),))
-
-
-@njit
-def _announce(signals, place, value):
-    _store_signal(np.int64(signals.ctypes.data + 8 * place), np.int64(value))
+            _sleep(blas, SLEEP_MICROSECONDS)
 
 
 if numba.config.DISABLE_JIT:
@@ -217,31 +227,34 @@ if numba.config.DISABLE_JIT:
         signals[place] = value
 
 else:
+    _multiply, _multiply_add = _gemm("N", "N", 0.0), _gemm("N", "N", 1.0)
+    _multiply_transposed = _gemm("T", "T", 0.0)
+    _add_transposed, _add_both_transposed = _gemm("T", "N", 1.0), _gemm("T", "T", 1.0)
 
     @njit
     def multiply(blas, a, b, c):
         """c = a b."""
-        _gemm(blas, a, False, b, False, 0.0, c)
+        _multiply(blas, a, b, c)
 
     @njit
     def multiply_add(blas, a, b, c):
         """c += a b."""
-        _gemm(blas, a, False, b, False, 1.0, c)
+        _multiply_add(blas, a, b, c)
 
     @njit
     def multiply_transposed(blas, a, b, c):
         """c = a' b'."""
-        _gemm(blas, a, True, b, True, 0.0, c)
+        _multiply_transposed(blas, a, b, c)
 
     @njit
     def add_transposed(blas, a, b, c):
         """c += a' b."""
-        _gemm(blas, a, True, b, False, 1.0, c)
+        _add_transposed(blas, a, b, c)
 
     @njit
     def add_both_transposed(blas, a, b, c):
         """c += a' b'."""
-        _gemm(blas, a, True, b, True, 1.0, c)
+        _add_both_transposed(blas, a, b, c)
 
     @njit
     def lower_gram(blas, x, g):
@@ -256,4 +269,4 @@ else:
     @njit
     def announce(signals, place, value):
         """Let other threads see ``value`` here, and all that this thread wrote before."""
-        _announce(signals, place, value)
+        _store_signal(signals, place, value)

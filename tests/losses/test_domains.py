@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from shortlist.losses.domains import domain_is_known, feasible
+from shortlist.losses.domains import domain_of, feasible
 from shortlist.losses.labels import label_rows
 from tests import references
 from tests.instances import CONVEX, by_id
@@ -37,23 +37,23 @@ def corners(row):
 @pytest.mark.parametrize("row", CONVEX, ids=by_id)
 def test_rounded_duals_are_moved_inside_by_units_in_the_last_place(row):
     loss, rng = row.loss(), np.random.default_rng(row.m)
-    assert domain_is_known(loss)
+    assert domain_of(loss.spec) is not None
     labels = np.concatenate([rng.integers(row.m, size=40), np.zeros(20, int)])
     inside = [references.random_dual(row, rng, y) for y in labels[:40]] + [corners(row)] * 20
     v = nearly_feasible(rng, np.array(inside))
-    moved = feasible(loss, v, labels)
+    moved = feasible(loss.spec, v, labels)
     # In double the conjugate is infinite a few units in double's last place outside.
     assert np.isfinite(loss.conjugate(moved, labels)).all()
     assert np.abs(moved - v).max() <= FEW_UNITS * UNIT
     # Nothing is left to move but rounding of double.
-    np.testing.assert_allclose(feasible(loss, moved, labels), moved, atol=1e-15)
+    np.testing.assert_allclose(feasible(loss.spec, moved, labels), moved, atol=1e-15)
 
 
 @pytest.mark.parametrize("row", HINGES, ids=by_id)
 def test_hinges_at_their_bound_stay_there(row):
     """A sum that is 1 but for rounding is 1: less would cost a part of the example's loss."""
     v = nearly_feasible(np.random.default_rng(0), np.tile(corners(row), (20, 1)))
-    moved = feasible(row.loss(), v, np.zeros(20, int))
+    moved = feasible(row.loss().spec, v, np.zeros(20, int))
     np.testing.assert_allclose(moved[:, 0], -1.0, atol=1e-15)
 
 
@@ -62,6 +62,6 @@ def test_duals_of_several_labels(case):
     loss, rng = case.loss(), np.random.default_rng(case.m)
     right = case.indicators(seed=0, n=40)
     v = nearly_feasible(rng, np.array([random_dual_of_labels(case, rng, row) for row in right]))
-    moved = feasible(loss, v, label_rows(right))
+    moved = feasible(loss.spec, v, label_rows(right))
     assert np.isfinite(loss.conjugate(moved, right)).all()
     assert np.abs(moved - v).max() <= FEW_UNITS * UNIT

@@ -42,7 +42,7 @@ def true_objectives(row, storage, weights, duals, X, y, cost):
     primal = naive_primal(row, W, X, y, cost, BIAS)
     v = as_array(duals)
     if storage != "gram" and v.dtype == np.float32:
-        v = feasible(row.loss(), v, y)
+        v = feasible(row.loss().spec, v, y)
         assert np.isfinite(row.loss().conjugate(v, y)).all()
     return primal, naive_dual(row, v, X, y, cost, BIAS)
 

@@ -12,16 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from shortlist.losses.base import Loss
-from shortlist.losses.entropy import Softmax, TopKEntropy
-from shortlist.losses.entropy_multilabel import MultilabelSoftmax
-from shortlist.losses.hinge import AlphaHinge, BetaHinge
-from shortlist.losses.hinge_multilabel import MultilabelAlphaHinge, MultilabelBetaHinge
-from shortlist.losses.margins import WithMargins
-from shortlist.losses.ordered import OrderedHinge
-from shortlist.losses.ova import OVAHinge, OVALogistic
-from shortlist.losses.printed import PrintedHinge
-from shortlist.projections.entropic import ALPHA
+from shortlist.losses.kernels import kernels_of
 
 # Moves rows of duals in double, v (n, m), into a domain, given where their right labels are.
 Domain = Callable[[NDArray, NDArray], None]
@@ -30,29 +21,22 @@ Domain = Callable[[NDArray, NDArray], None]
 ROUNDED_SUM = 8 * float(np.finfo(np.float32).eps)
 
 
-def domain_is_known(loss: Loss) -> bool:
-    """Whether :func:`feasible` can move duals of this loss."""
-    return _domain(loss.spec) is not None
+def domain_of(spec: Any) -> Domain | None:
+    """The domain of a loss, given its kernels' parameters; None if its family names none."""
+    make = kernels_of(type(spec)).domain
+    return None if make is None else make(spec)
 
 
-def feasible(loss: Loss, v: NDArray, labels: NDArray) -> NDArray:
+def feasible(spec: Any, v: NDArray, labels: NDArray) -> NDArray:
     """Rows of duals that miss the domain by rounding, in double and inside.
 
     Labels are as kernels take them. Where the domain is not known, duals stay as they are.
     """
     rows = v.astype(np.float64)
-    domain = _domain(loss.spec)
+    domain = domain_of(spec)
     if domain is not None:
         domain(rows, _right_labels(rows.shape, labels))
     return rows
-
-
-def _domain(spec: Any) -> Domain | None:
-    """The domain of a family of kernels. Margins move scores, not the domain."""
-    if isinstance(spec, WithMargins):
-        return _domain(spec.base)
-    make = _FAMILIES.get(type(spec))
-    return None if make is None else make(spec)
 
 
 def _right_labels(shape: tuple[int, int], labels: NDArray) -> NDArray:
@@ -153,20 +137,3 @@ def level_largest(x: NDArray, weights: NDArray, joint: bool) -> None:
     part = np.clip(parts.max(axis=1, keepdims=True), 0.0, 1.0)
     np.put_along_axis(some, places, (1.0 - part) * top + part * mean, axis=1)
     x[rows] = some
-
-
-_FAMILIES: dict[type, Callable[[Any], Domain]] = {
-    BetaHinge: lambda spec: capped(spec.k, joint=False, linear=True),
-    AlphaHinge: lambda spec: capped(spec.k, joint=True, linear=True),
-    PrintedHinge: lambda spec: BothDomains(
-        capped(spec.k - 1, joint=True, linear=True), capped(spec.k, joint=False, linear=True)
-    ),
-    OrderedHinge: lambda spec: OrderedDomain(spec.weights, spec.joint, linear=True),
-    MultilabelBetaHinge: lambda spec: capped(spec.k, joint=False, linear=True),
-    MultilabelAlphaHinge: lambda spec: capped(spec.k, joint=True, linear=True),
-    Softmax: lambda spec: capped(1, joint=False, linear=False),
-    TopKEntropy: lambda spec: capped(spec.k, joint=spec.kind == ALPHA, linear=False),
-    MultilabelSoftmax: lambda spec: distributions,
-    OVAHinge: lambda spec: boxes,
-    OVALogistic: lambda spec: boxes,
-}

@@ -22,9 +22,11 @@ from shortlist.losses.differences import (
     simplex_violation,
     sum_of_wrong,
 )
+from shortlist.losses.domains import capped
 from shortlist.losses.kernels import Kernels, register
 from shortlist.losses.softmax_visit import ascend_softmax
 from shortlist.projections.entropic import (
+    ALPHA,
     SIMPLEX,
     entropic_step,
     sigmoid,
@@ -207,6 +209,16 @@ register(
         ascend=ascend_softmax,
         lanes=_softmax_lanes,
         curvature=_softmax_curvature,
+        domain=lambda spec: capped(1, joint=False, linear=False),
     ),
 )
-register(TopKEntropy, Kernels(_value_gradient_topk, _conjugate, _violation_topk, _dual_step_topk))
+register(
+    TopKEntropy,
+    Kernels(
+        _value_gradient_topk,
+        _conjugate,
+        _violation_topk,
+        _dual_step_topk,
+        domain=lambda spec: capped(spec.k, joint=spec.kind == ALPHA, linear=False),
+    ),
+)

@@ -14,6 +14,7 @@ import numpy as np
 
 from shortlist._jit import njit
 from shortlist.losses.differences import close_at_label, sum_of_wrong
+from shortlist.losses.domains import distributions
 from shortlist.losses.entropy import _conjugate as _conjugate_softmax
 from shortlist.losses.entropy import _negative_entropy, _value_gradient_softmax
 from shortlist.losses.kernels import Kernels, register
@@ -85,5 +86,5 @@ def _violation(loss, v, y):
 
 register(
     MultilabelSoftmax,
-    Kernels(_value_gradient, _conjugate, _violation, _dual_step),
+    Kernels(_value_gradient, _conjugate, _violation, _dual_step, domain=lambda spec: distributions),
 )

@@ -24,6 +24,7 @@ from shortlist.losses.differences import (
     simplex_violation,
     sum_of_wrong,
 )
+from shortlist.losses.domains import capped
 from shortlist.losses.kernels import Kernels, ascend_exactly, gap_share, register
 from shortlist.projections.selection import largest
 from shortlist.projections.threshold import clip_into, solve_threshold
@@ -422,9 +423,17 @@ register(
         _dual_step,
         ascend=_ascend,
         curvature=_curvature_beta,
+        domain=lambda spec: capped(spec.k, joint=False, linear=True),
     ),
 )
 register(
     AlphaHinge,
-    Kernels(_value_gradient, conjugate_of_hinge, _violation_alpha, _dual_step, ascend=_ascend),
+    Kernels(
+        _value_gradient,
+        conjugate_of_hinge,
+        _violation_alpha,
+        _dual_step,
+        ascend=_ascend,
+        domain=lambda spec: capped(spec.k, joint=True, linear=True),
+    ),
 )

@@ -35,6 +35,7 @@ from typing import NamedTuple
 import numpy as np
 
 from shortlist._jit import njit, overloaded
+from shortlist.losses.domains import capped
 from shortlist.losses.hinge import FLAT, sum_of_squares
 from shortlist.losses.kernels import Kernels, register
 from shortlist.losses.labels import right_labels, shift_wrong, sum_of_right, total, wrong_range
@@ -290,9 +291,21 @@ def _violation_alpha(loss, v, y):
 
 register(
     MultilabelBetaHinge,
-    Kernels(_value_gradient_beta, _conjugate, _violation_beta, _dual_step_beta),
+    Kernels(
+        _value_gradient_beta,
+        _conjugate,
+        _violation_beta,
+        _dual_step_beta,
+        domain=lambda spec: capped(spec.k, joint=False, linear=True),
+    ),
 )
 register(
     MultilabelAlphaHinge,
-    Kernels(_value_gradient_alpha, _conjugate, _violation_alpha, _dual_step_alpha),
+    Kernels(
+        _value_gradient_alpha,
+        _conjugate,
+        _violation_alpha,
+        _dual_step_alpha,
+        domain=lambda spec: capped(spec.k, joint=True, linear=True),
+    ),
 )

@@ -22,6 +22,10 @@ Four more kernels are optional. The first three only save time:
     on_classes(loss, s, y, classes) -> loss       for a loss that tells its classes apart
         the loss on some classes, whose scores are s: moves s to what that loss takes
 
+One more is an ordinary function, and makes certificates in single precision sharper:
+
+    domain(loss) -> Domain                        where its duals may lie (see ``losses.domains``)
+
 The functions of these names below pick the family's kernel by the type of ``loss`` while the
 caller compiles, so that a solver is written once and compiled only for the losses in use.
 """
@@ -43,6 +47,7 @@ class Kernels(NamedTuple):
     lanes: Callable | None = None
     curvature: Callable | None = None
     on_classes: Callable | None = None
+    domain: Callable | None = None
 
 
 _FAMILIES: dict[type, Kernels] = {}

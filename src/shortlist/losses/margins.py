@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from shortlist._jit import kernel_array, njit
 from shortlist.losses import kernels
+from shortlist.losses.domains import domain_of
 from shortlist.losses.kernels import Kernels, hash_of_parameters, register, same_parameters
 
 
@@ -93,6 +94,8 @@ register(
         _dual_step,
         ascend=_ascend,
         on_classes=_on_classes,
+        # Margins move scores, not the domain.
+        domain=lambda spec: domain_of(spec.base),
     ),
 )
 

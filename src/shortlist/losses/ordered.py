@@ -28,6 +28,7 @@ from numpy.typing import NDArray
 
 from shortlist._jit import njit
 from shortlist.losses.differences import close_at_label, shifted_differences, sum_of_wrong
+from shortlist.losses.domains import OrderedDomain
 from shortlist.losses.hinge import FLAT, conjugate_of_hinge, smooth_hinge_value
 from shortlist.losses.kernels import Kernels, hash_of_parameters, register, same_parameters
 from shortlist.projections.ordered import ordered_violation, solve_ordered
@@ -116,4 +117,13 @@ def _violation(loss, v, y):
     return worst
 
 
-register(OrderedHinge, Kernels(_value_gradient, conjugate_of_hinge, _violation, _dual_step))
+register(
+    OrderedHinge,
+    Kernels(
+        _value_gradient,
+        conjugate_of_hinge,
+        _violation,
+        _dual_step,
+        domain=lambda spec: OrderedDomain(spec.weights, spec.joint, linear=True),
+    ),
+)

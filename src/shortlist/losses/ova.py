@@ -17,6 +17,7 @@ from typing import NamedTuple
 import numpy as np
 
 from shortlist._jit import njit
+from shortlist.losses.domains import boxes
 from shortlist.losses.kernels import Kernels, register
 from shortlist.special import V, exp, log, log1p_positive
 
@@ -170,9 +171,22 @@ def _logistic_dual_step(loss, q, y, eta, start, v, work):
 
 
 register(
-    OVAHinge, Kernels(_hinge_value_gradient, _hinge_conjugate, _box_violation, _hinge_dual_step)
+    OVAHinge,
+    Kernels(
+        _hinge_value_gradient,
+        _hinge_conjugate,
+        _box_violation,
+        _hinge_dual_step,
+        domain=lambda spec: boxes,
+    ),
 )
 register(
     OVALogistic,
-    Kernels(_logistic_value_gradient, _logistic_conjugate, _box_violation, _logistic_dual_step),
+    Kernels(
+        _logistic_value_gradient,
+        _logistic_conjugate,
+        _box_violation,
+        _logistic_dual_step,
+        domain=lambda spec: boxes,
+    ),
 )

@@ -20,6 +20,7 @@ import numpy as np
 
 from shortlist._jit import njit
 from shortlist.losses.differences import close_at_label, shifted_differences, simplex_violation
+from shortlist.losses.domains import BothDomains, capped
 from shortlist.losses.hinge import FLAT, conjugate_of_hinge, smooth_hinge_value
 from shortlist.losses.kernels import Kernels, register
 from shortlist.projections.selection import largest
@@ -88,4 +89,15 @@ def _violation(loss, v, y):
     return max(by_sum, simplex_violation(v, y, 0.0, 1.0 / loss.k))
 
 
-register(PrintedHinge, Kernels(_value_gradient, conjugate_of_hinge, _violation, _dual_step))
+register(
+    PrintedHinge,
+    Kernels(
+        _value_gradient,
+        conjugate_of_hinge,
+        _violation,
+        _dual_step,
+        domain=lambda spec: BothDomains(
+            capped(spec.k - 1, joint=True, linear=True), capped(spec.k, joint=False, linear=True)
+        ),
+    ),
+)

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shortlist.losses.base import Loss
-from shortlist.losses.domains import domain_is_known
+from shortlist.losses.domains import domain_of
 from shortlist.solvers.duals import Duals
 from shortlist.solvers.records.certificate import (
     Certificate,
@@ -157,7 +157,9 @@ class Problem:
             norm = -sums.products
             rounding += float(np.finfo(storage.dtype).eps) * (abs(norm) + sums.sizes)
         elif double:
-            rounding += rounding_in_duals(sums, domain_is_known(self.loss), storage.dtype)
+            rounding += rounding_in_duals(
+                sums, domain_of(self.loss.spec) is not None, storage.dtype
+            )
         doubt = self.doubt(state.weights, double)
         return certificate(sums, norm, drift, rounding, doubt, self.loss.smooth)
 

@@ -95,21 +95,3 @@ def pack_products(x, out):
             for b in range(a, d):
                 out[i, pair] = xa * x[i, b]
                 pair += 1
-
-
-@njit
-def unpack_hessian(packed, m, d, hessian):
-    """Spread sums over pairs of classes and of features to a symmetric (m d, m d) matrix."""
-    pair = 0
-    for a in range(m):
-        for b in range(a, m):
-            entry = 0
-            for i in range(d):
-                for j in range(i, d):
-                    value = packed[pair, entry]
-                    entry += 1
-                    hessian[a * d + i, b * d + j] = value
-                    hessian[a * d + j, b * d + i] = value
-                    hessian[b * d + i, a * d + j] = value
-                    hessian[b * d + j, a * d + i] = value
-            pair += 1

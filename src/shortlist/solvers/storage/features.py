@@ -146,7 +146,7 @@ class FeatureStorage(ExplicitWeights, LocalDuals):
             sums = np.zeros(len(Sums._fields))
             for rows, double, own in self._parts_in_double(begin, end, costs, w.shape[1]):
                 v = as_array(duals[rows]).astype(np.float64)
-                inside = feasible(loss, v, own.y)
+                inside = feasible(loss.spec, v, own.y)
                 found = double.certify(loss, w, inside, own, Crew(), double=False)
                 moves = np.einsum("ij,ij->i", inside - v, inside - v)
                 sums += found._replace(moves=float(own.cost**2 * double.kappa @ moves))

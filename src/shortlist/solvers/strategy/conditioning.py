@@ -18,6 +18,7 @@ mean     Where blocks for every class would be too large, all share their mean; 
 
 from dataclasses import dataclass
 from enum import Enum
+from functools import lru_cache
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -29,7 +30,6 @@ from shortlist.solvers.kernels.curvature import (
     add_sparse_curvature,
     pack_curvatures,
     pack_products,
-    unpack_hessian,
 )
 from shortlist.solvers.problem import Problem
 from shortlist.solvers.storage.base import shares_of
@@ -208,20 +208,23 @@ def _blocks(problem: Problem, weights: NDArray, sample: int, kind: Kind) -> Mode
 def _coupled(problem: Problem, weights: NDArray, sample: int) -> Model:
     storage, loss = problem.storage, problem.loss
     step = max(1, storage.n // sample)
-    if _has_sparse_curvature(problem):
+    is_sparse = _has_sparse_curvature(problem)
+    if is_sparse:
         step = max(step, _step_for_blocks(problem, weights))
     x = storage.sample(step)
     y = np.ascontiguousarray(problem.costs.y[::step])
     cost = step * problem.costs.cost[::step]
     scores = x @ weights
     small = FINITE_STEP * min(loss.smoothing, 1.0) if loss.smoothing > 0 else FINITE_STEP
-    add = _sparse_hessian if _has_sparse_curvature(problem) else _dense_hessian
+    sums_of = _sparse_hessian if is_sparse else _packed_hessian
 
     def share(begin: int, end: int) -> NDArray:
         rows = slice(begin, end)
-        return add(loss, x[rows], scores[rows], y[rows], cost[rows], small)
+        return sums_of(loss, x[rows], scores[rows], y[rows], cost[rows], small)
 
     hessian = sum(problem.crew.run(share, shares_of(0, len(x), problem.crew.size)))
+    if not is_sparse:
+        hessian = hessian.ravel()[_places_in_packed(problem.n_classes, x.shape[1])]
     hessian[np.diag_indices_from(hessian)] += 1.0
     # Its upper triangle is the lower one of the transpose, which lies as LAPACK wants it.
     factor, _ = cho_factor(hessian.T, lower=True, overwrite_a=True)
@@ -253,14 +256,29 @@ def _sparse_hessian(
     return hessian
 
 
-def _dense_hessian(
+def _packed_hessian(
     loss: Loss, x: NDArray, scores: NDArray, y: NDArray, cost: NDArray, step: float
 ) -> NDArray:
+    """Its entries once each: a row for each pair of classes, a column for each of features."""
     m, d = scores.shape[1], x.shape[1]
     curvatures = np.empty((len(x), _count_pairs(m)))
     pack_curvatures(loss.spec, scores, y, cost, step, curvatures)
     products = np.empty((len(x), _count_pairs(d)))
     pack_products(x, products)
-    hessian = np.empty((m * d, m * d))
-    unpack_hessian(curvatures.T @ products, m, d, hessian)
-    return hessian
+    return curvatures.T @ products
+
+
+@lru_cache(maxsize=4)
+def _places_in_packed(m: int, d: int) -> NDArray:
+    """Where the entries of a Hessian (m d, m d) are among its pairs of classes and of features."""
+    classes, features = _numbered_pairs(m), _numbered_pairs(d)
+    places = classes[:, None, :, None] * _count_pairs(d) + features[None, :, None, :]
+    return places.reshape(m * d, m * d)
+
+
+def _numbered_pairs(count: int) -> NDArray:
+    """The numbers of the pairs a <= b, row by row, as a symmetric (count, count) array."""
+    numbers = np.zeros((count, count), np.int64)
+    a, b = np.triu_indices(count)
+    numbers[a, b] = numbers[b, a] = np.arange(a.size)
+    return numbers

@@ -129,12 +129,14 @@ def _train_convex(
 def _solve(run: Run, random: np.random.Generator, warm: bool, weights: NDArray | None) -> str:
     """Minimise; leaves the best in the run and duals to go on from in its state."""
     keeps_duals = run.problem.keeps_duals
-    if not warm:
+    at_once = keeps_duals and _descend_at_once(run.problem, run.tol)
+    if warm:
+        if keeps_duals and _already_solved(run, weights):
+            return "converged"
+    elif not at_once:
         begin_at_means(run.problem, run.state)
-    elif keeps_duals and _already_solved(run, weights):
-        return "converged"
     if run.stage.name == ASCENT and weights is None:
-        if not keeps_duals or _descend_at_once(run.problem, run.tol):
+        if at_once or not keeps_duals:
             weights = run.state.weights
         else:
             status = _ascend_first(run, random)
@@ -206,7 +208,8 @@ def _descend_at_once(problem: Problem, tol: float) -> bool:
     """Whether a descent is as fast as SDCA from the start.
 
     On tables of few features an evaluation takes a tenth of an epoch, and a model of the Hessian
-    makes descents short. Where both take milliseconds, a descent has fewer kernels to compile.
+    makes descents short. Where both take milliseconds, a descent has fewer kernels to compile. It
+    begins at W = 0: its first step goes to a multiple of the classes' means anyway.
     """
     loss = problem.loss
     if tol < LAST_DIGITS or not (loss.smooth or loss.smoother):
