@@ -37,7 +37,7 @@ from shortlist.solvers.storage.base import (
     squared_norm,
 )
 from shortlist.solvers.storage.explicit import ExplicitWeights
-from shortlist.solvers.storage.support import SUPPORT_GAP_LEFT, SUPPORT_PASSES
+from shortlist.solvers.storage.support import AFTER_EPOCH, SUPPORT_PASSES
 from shortlist.solvers.threads import Crew
 
 # The next round's sigma exceeds by so much what the last one would have needed.
@@ -212,7 +212,7 @@ class RemoteStorage(ExplicitWeights, NoSupportVisits):
                 self._mend(loss, state, costs)
                 return
             yield 0.0
-            if gaps[-1] <= SUPPORT_GAP_LEFT * gaps[0]:
+            if gaps[-1] <= AFTER_EPOCH.gap_left * gaps[0]:
                 return
 
     def _round(self, method: str, loss: Loss, state: State, *options: Any) -> float:

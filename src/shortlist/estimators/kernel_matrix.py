@@ -1,6 +1,6 @@
 """Kernel functions, and the rows of a kernel matrix: kept in memory or computed when asked for."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from numbers import Real
 from typing import Any
@@ -17,6 +17,7 @@ from sklearn.utils.extmath import row_norms, safe_sparse_dot
 
 from shortlist.solvers.kernels.radial import radial_from_products
 from shortlist.solvers.storage.base import chunks
+from shortlist.solvers.threads import crew_for, one_blas_thread
 
 KERNELS = ("linear", "rbf", "poly", "cosine", "precomputed")
 
@@ -136,13 +137,22 @@ class KernelMatrix:
         self.norms = row_norms(X, squared=True) if function.kernel == "rbf" else None
         self.kept = int(min(self.n, cache_bytes // (self.n * dtype.itemsize)))
         self.cache = np.empty((self.kept, self.n), dtype)
+        blocks = range(0, self.kept, ROWS_AT_ONCE)
+        if not isinstance(function.kernel, str):
+            self._fill(blocks)  # a function of the user's need not stand threads
+            return
+        with crew_for(float(self.kept) * self.n * X.shape[1]) as crew, one_blas_thread():
+            crew.run(self._fill, [(blocks[first :: crew.size],) for first in range(crew.size)])
+
+    def _fill(self, blocks: Iterable[int]) -> None:
+        """Compute rows to keep, given where the blocks of rows begin."""
         # The matrix is symmetric: what lies below the diagonal is copied, if all is kept.
-        symmetric = self.kept == self.n and isinstance(function.kernel, str)
-        for begin in range(0, self.kept, ROWS_AT_ONCE):
+        symmetric = self.kept == self.n and isinstance(self.function.kernel, str)
+        for begin in blocks:
             part = slice(begin, min(begin + ROWS_AT_ONCE, self.kept))
             first = begin if symmetric else 0
             norms = None if self.norms is None else self.norms[first:]
-            self.cache[part, first:] = function(X[part], X[first:], norms)
+            self.cache[part, first:] = self.function(self.X[part], self.X[first:], norms)
             if symmetric:
                 self.cache[part.stop :, part] = self.cache[part, part.stop :].T
 

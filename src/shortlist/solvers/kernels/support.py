@@ -13,7 +13,7 @@ import numpy as np
 from shortlist._jit import is_array, njit, overloaded
 from shortlist.losses.kernels import ascend, on_classes
 from shortlist.solvers.duals import gather, open_row, put
-from shortlist.solvers.kernels.rows import add_to_class, class_score
+from shortlist.solvers.kernels.rows import add_to_class, class_score, squared_norm
 from shortlist.solvers.kernels.visit import rounding_of_visit
 
 # Visits between two at which the share of the gap is measured, which costs more than a visit.
@@ -67,11 +67,15 @@ def _place(classes, count, y):
 
 
 @njit
-def visit_support(loss, rows, order, w, y, cost, kappa, duals, least):
-    """Visit the examples ``order`` on their support, but those with fewer classes than ``least``.
+def visit_support(loss, rows, order, w, y, cost, kappa, duals, fewest, least_change):
+    """Visit the examples ``order`` on their support, but those with fewer than ``fewest`` classes.
+
+    A visit that changes W by less than ``least_change``, the squared length of x_i delta', is left
+    for later: it gains about half of that.
 
     Returns an estimate of the sum of gap shares, the sum of rounding shares, the number of
-    entries visited and how many examples changed; these are put first in ``order``.
+    entries visited, how many examples change, also of those left for later, and the sum of their
+    squared changes. These examples are put first in ``order``.
     """
     m = w.shape[0]
     classes = np.empty(m, np.int64)
@@ -83,10 +87,11 @@ def visit_support(loss, rows, order, w, y, cost, kappa, duals, least):
     rounding = 0.0
     entries = 0
     moved = 0
+    changes = 0.0
     for visit, i in enumerate(order):
         count = gather(duals, i, y[i], classes, slots, buffers[1])
         place, wrong = _place(classes, count, y[i])
-        if wrong + 1 < least:
+        if wrong + 1 < fewest:
             continue
         s, v, delta = buffers[0, :count], buffers[1, :count], buffers[2, :count]
         for a in range(count):
@@ -97,14 +102,17 @@ def visit_support(loss, rows, order, w, y, cost, kappa, duals, least):
         here = on_classes(loss, s, y[i], classes)
         gap += ascend(here, s, place, cost[i], kappa[i], start, stands_for, v, delta, work)
         entries += count
-        changed = False
+        change = kappa[i] * squared_norm(delta)
+        if change == 0.0:
+            continue
+        order[moved] = i
+        moved += 1
+        changes += change
+        if change < least_change:
+            continue
         for a in range(count):
             if delta[a] != 0:
-                changed = True
                 put(duals, i, slots[a], v[a])
                 add_to_class(rows, i, delta[a], w, classes[a])
-        if changed:
-            rounding += rounding_of_visit(cost[i], kappa[i], delta, 1.0)
-            order[moved] = i
-            moved += 1
-    return gap, rounding, entries, moved
+        rounding += rounding_of_visit(cost[i], kappa[i], delta, 1.0)
+    return gap, rounding, entries, moved, changes

@@ -10,7 +10,7 @@ intercept; or A = -C v, shape (n, m), where examples are known by their inner pr
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, NamedTuple, Protocol
+from typing import Any, ClassVar, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -52,6 +52,10 @@ class Support:
     ``view`` is how kernels see the examples and ``by_class`` (m, ...) what their scores are made
     from, a class's numbers lying together. ``order`` are the numbers to visit them by, in labels,
     costs, kappa and duals too. ``rounding`` adds up as in :class:`State`.
+
+    Visits that change little are left for later, below ``least_change``: this share of the mean
+    change in the last round, ``postponed``, where to look at an example costs less than to change
+    it.
     """
 
     view: Any
@@ -62,6 +66,8 @@ class Support:
     kappa: NDArray
     duals: Duals
     rounding: float = 0.0
+    postponed: ClassVar[float] = 0.0
+    least_change: float = 0.0
 
     def narrow(self, order: NDArray) -> NDArray:
         """Only these examples are visited from now on; returns the numbers to visit them by."""

@@ -35,7 +35,7 @@ from shortlist.solvers.storage.mixing import (
     taken_duals,
 )
 from shortlist.solvers.storage.support import (
-    SUPPORT_GAP_LEFT,
+    AFTER_EPOCH,
     SUPPORT_PASSES,
     rows_on_support,
     support_pass,
@@ -164,7 +164,7 @@ class PiecedStorage(ExplicitWeights, LocalDuals, NoSupportVisits):
                 gap, rows = self.support_pass(loss, random.permutation(rows), state, costs)
                 yield 0.0
                 first = gap if first is None else first
-                if gap <= SUPPORT_GAP_LEFT * first:
+                if gap <= AFTER_EPOCH.gap_left * first:
                     break
 
     def support_rows(self, state: State, costs: Costs) -> NDArray:

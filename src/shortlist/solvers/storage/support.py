@@ -1,5 +1,7 @@
 """Rounds of cheap visits on the support, after a full epoch (see ``kernels.support``)."""
 
+from typing import NamedTuple
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -8,26 +10,41 @@ from shortlist.solvers.duals import Duals, readable
 from shortlist.solvers.kernels.support import support_rows, visit_support
 from shortlist.solvers.storage.base import Costs, State, Storage, Support
 
-# Support epochs end when the gap on the support is this share of what the first one found,
-SUPPORT_GAP_LEFT = 0.05
-# or when they have cost so many full epochs.
-SUPPORT_EPOCHS = 3.0
 
+class Patience(NamedTuple):
+    """When rounds of visits end: at a share of the gap that the first one found, or after so much.
+
+    ``epochs`` are full ones, in what the visits cost.
+    """
+
+    gap_left: float
+    rounds: float = np.inf
+    epochs: float = np.inf
+
+
+# After an epoch, where a round costs little.
+AFTER_EPOCH = Patience(gap_left=0.05, epochs=3.0)
 # Where examples do not lie together, a pass over their support reads the rows again, or takes a
-# message. It ends for each part of the rows when their gap is this share of what it was,
-PASS_GAP_LEFT = 0.5
-# or after so many visits; an epoch is followed by so many passes.
-EPOCHS_PER_PASS = 8
+# message. It visits each part of the rows so often; an epoch is followed by so many passes.
+IN_PASS = Patience(gap_left=0.5, rounds=8)
 SUPPORT_PASSES = 6
+
+
+class Rounds(NamedTuple):
+    """What rounds of visits found and took: the first gap, the rows it changed, the entries."""
+
+    first_gap: float
+    first_changed: NDArray
+    entries: int
 
 
 def support_epoch(support: Support, loss: Loss, order: NDArray) -> tuple[float, int, int]:
     """Visit these examples on their support.
 
-    Returns an estimate of their gap, how many entries were visited and how many examples changed;
+    Returns an estimate of their gap, how many entries were visited and how many examples change;
     these are put first in ``order``.
     """
-    gap, rounding, entries, moved = visit_support(
+    gap, rounding, entries, moved, changes = visit_support(
         loss.spec,
         support.view,
         order,
@@ -37,14 +54,44 @@ def support_epoch(support: Support, loss: Loss, order: NDArray) -> tuple[float, 
         support.kappa,
         readable(support.duals),
         loss.fewest_classes,
+        support.least_change,
     )
     support.rounding += rounding
+    support.least_change = support.postponed * changes / max(moved, 1)
     return gap, entries, moved
 
 
 def rows_on_support(duals: Duals, cost: NDArray) -> NDArray:
     """The examples that count and have duals that are not zero."""
     return support_rows(readable(duals), cost, np.empty(duals.shape[1], duals.dtype))
+
+
+def visit_in_rounds(
+    storage: Storage,
+    loss: Loss,
+    support: Support,
+    random: np.random.Generator,
+    patience: Patience,
+    enough: float = 0.0,
+) -> Rounds:
+    """Visit what is open until its gap is well down, or ``enough``, or patience ends."""
+    order = support.order
+    whole = storage.n * support.by_class.shape[0]
+    most_entries = patience.epochs * whole / storage.support_price
+    first_gap, first_changed = 0.0, order[:0]
+    entries = number = 0
+    while entries < most_entries and number < patience.rounds:
+        gap, visited, moved = support_epoch(support, loss, order)
+        if number == 0:
+            first_gap, first_changed = gap, order[:moved].copy()
+        entries += visited
+        number += 1
+        if not moved or gap <= max(patience.gap_left * first_gap, enough):
+            break
+        # Skip examples whose dual did not change: most stay at a bound. The next full epoch
+        # visits them again.
+        order = random.permutation(support.narrow(order[:moved]))
+    return Rounds(first_gap, first_changed, entries)
 
 
 def support_pass(
@@ -55,17 +102,10 @@ def support_pass(
     Returns the gap that was found, and the rows that changed.
     """
     support = storage.open_support(rows.copy(), state, costs)  # visits reorder it
-    random, order = np.random.default_rng(rows.size), support.order
-    first, changed = 0.0, order[:0]
-    for number in range(EPOCHS_PER_PASS):
-        gap, _, moved = support_epoch(support, loss, order)
-        if number == 0:
-            first, changed = gap, order[:moved].copy()
-        if gap <= PASS_GAP_LEFT * first or not moved:
-            break
-        order = random.permutation(order[:moved])
+    random = np.random.default_rng(rows.size)
+    found = visit_in_rounds(storage, loss, support, random, IN_PASS)
     storage.close_support(support, state, costs)
-    return first, changed
+    return found.first_gap, found.first_changed
 
 
 def polish_support(
@@ -84,21 +124,7 @@ def polish_support(
     if not rows.size:
         return 0.0
     support = storage.open_support(random.permutation(rows), state, costs)
-    order = random.permutation(support.order)
-    whole = storage.n * state.weights.shape[1]
-    visited = spent = 0.0
-    first = None
-    while spent < SUPPORT_EPOCHS:
-        gap, entries, moved = support_epoch(support, loss, order)
-        if not entries:
-            break
-        spent += storage.support_price * entries / whole
-        visited += entries / whole
-        first = gap if first is None else first
-        if gap <= max(SUPPORT_GAP_LEFT * first, enough) or not moved:
-            break
-        # Skip examples whose dual did not change: most stay at a bound. The next full epoch
-        # visits them again.
-        order = random.permutation(support.narrow(order[:moved]))
+    support.order = random.permutation(support.order)
+    found = visit_in_rounds(storage, loss, support, random, AFTER_EPOCH, enough)
     storage.close_support(support, state, costs)
-    return visited
+    return found.entries / (storage.n * state.weights.shape[1])
