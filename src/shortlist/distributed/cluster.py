@@ -22,8 +22,9 @@ Split = Literal["auto", "fits", "rows"]
 # with 16). More: the message, which costs as much as some hundred visits, weighs less.
 ROWS_PER_ROUND = 1024
 # Rounds in an epoch for each worker there is, and in all, however large the shards are: the more
-# workers change W at a time, the sooner they must know.
-MOST_ROUNDS_PER_WORKER, MOST_ROUNDS = 4, 32
+# workers change W at a time, the sooner they must know. Hinges need more: two workers take 10
+# epochs at C = 10 with 8 rounds an epoch, and 6 with 29.
+MOST_ROUNDS_PER_WORKER, MOST_ROUNDS_PER_WORKER_OF_HINGES, MOST_ROUNDS = 4, 16, 32
 # Rounds of cheap visits on the support that may follow an epoch, for each of its own, and in all.
 # Two workers, smooth hinge at C = 10: 16 epochs with one for each, 10 with three.
 SUPPORT_ROUNDS, MOST_SUPPORT_ROUNDS = 3, 24

@@ -15,6 +15,7 @@ from shortlist.datasets.shards import beside, classes_of
 from shortlist.distributed.cluster import (
     MOST_ROUNDS,
     MOST_ROUNDS_PER_WORKER,
+    MOST_ROUNDS_PER_WORKER_OF_HINGES,
     MOST_SUPPORT_ROUNDS,
     ROWS_PER_ROUND,
     SUPPORT_ROUNDS,
@@ -44,12 +45,14 @@ from shortlist.solvers.threads import Crew
 CAUTION = 1.1
 
 
-def rounds_of(rows: int, n_workers: int, rows_per_round: int | None) -> int:
+def rounds_of(rows: int, n_workers: int, rows_per_round: int | None, sparse_duals: bool) -> int:
     """The rounds of an epoch over shards of so many rows."""
     if rows_per_round is not None:
         return max(1, round(rows / rows_per_round))
-    most = min(MOST_ROUNDS_PER_WORKER * n_workers, MOST_ROUNDS)
-    return min(max(1, round(rows / ROWS_PER_ROUND)), most)
+    for_each = MOST_ROUNDS_PER_WORKER_OF_HINGES if sparse_duals else MOST_ROUNDS_PER_WORKER
+    most = min(for_each * n_workers, MOST_ROUNDS)
+    wanted = round(rows / (ROWS_PER_ROUND // 2 if sparse_duals else ROWS_PER_ROUND))
+    return min(max(1, wanted), most)
 
 
 class RemoteRows:
@@ -185,7 +188,7 @@ class RemoteStorage(ExplicitWeights, NoSupportVisits):
         """
         self._send(costs)
         largest = int(np.diff(self.bounds).max())
-        n_rounds = rounds_of(largest, len(self.group), self.group.rows_per_round)
+        n_rounds = rounds_of(largest, len(self.group), self.group.rows_per_round, loss.sparse_duals)
         for number in range(n_rounds):
             if self.group.replaced:
                 self._mend(loss, state, costs)

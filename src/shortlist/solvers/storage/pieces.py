@@ -36,6 +36,7 @@ from shortlist.solvers.storage.mixing import (
 )
 from shortlist.solvers.storage.support import (
     AFTER_EPOCH,
+    IN_PIECE,
     SUPPORT_PASSES,
     rows_on_support,
     support_pass,
@@ -178,13 +179,13 @@ class PiecedStorage(ExplicitWeights, LocalDuals, NoSupportVisits):
     def support_pass(
         self, loss: Loss, rows: NDArray, state: State, costs: Costs
     ) -> tuple[float, NDArray]:
-        """Visit these rows once on their support; returns their gap and those that changed."""
+        """Visit these rows on their support, piece by piece; returns their gap and who changed."""
         moved = [np.empty(0, np.int64)]
         if not rows.size:
             return 0.0, moved[0]
 
         def visit(piece: FeatureStorage, mixture: Mixture, own: State, share: Costs) -> float:
-            gap, changed = support_pass(piece, loss, mixture.visits, own, share)
+            gap, changed = support_pass(piece, loss, mixture.visits, own, share, IN_PIECE)
             moved.append(mixture.rows[changed])
             return gap
 
