@@ -66,10 +66,17 @@ def njit(
         return numba.njit(**options)(function)
     kernel = _dispatcher(function, _jit_compiler.WholeCompiler, options)
     part = _dispatcher(function, _jit_compiler.PartCompiler, options)
-    # What numba asks a kernel for when another kernel calls it.
-    kernel.get_call_template = part.get_call_template
-    kernel.get_overload = part.get_overload
+    # What numba asks a kernel for when another kernel calls it. A constant is a number like any
+    # other: numba would compile the part for its value, and again for its type.
+    kernel.get_call_template = lambda types, keywords: part.get_call_template(
+        _of_any_value(types), {name: numba.types.unliteral(t) for name, t in keywords.items()}
+    )
+    kernel.get_overload = lambda types: part.get_overload(_of_any_value(types))
     return kernel
+
+
+def _of_any_value(types: Any) -> tuple:
+    return tuple(map(numba.types.unliteral, types))
 
 
 def _dispatcher(function: Callable, compiler: type, options: dict[str, Any]) -> Any:

@@ -414,4 +414,12 @@ def test_workers_read_the_files_of_a_folder(command, tmp_path, monkeypatch):
     ],
 )
 def test_rounds_of_an_epoch(rows, n_workers, given, expected):
-    assert rounds_of(rows, n_workers, given) == expected
+    assert rounds_of(rows, n_workers, given, sparse_duals=False) == expected
+
+
+@pytest.mark.parametrize(
+    ("rows", "n_workers", "given", "expected"),
+    [(500, 2, None, 1), (5000, 8, None, 10), (60_000, 2, None, 32), (5000, 2, 500, 10)],
+)
+def test_hinges_take_more_rounds(rows, n_workers, given, expected):
+    assert rounds_of(rows, n_workers, given, sparse_duals=True) == expected

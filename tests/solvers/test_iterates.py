@@ -177,12 +177,46 @@ def test_support_epochs_are_the_same_in_every_storage(row):
         support = problem.storage.open_support(rows, state, problem.costs)
         support_epoch(support, problem.loss, support.order.copy())
         order = support.narrow(support.order[::2].copy())
+        support.least_change = 0.0  # inner products postpone visits
         support_epoch(support, problem.loss, order)
         problem.storage.close_support(support, state, problem.costs)
         ends.append((primal_weights(storage, state.weights, X, 0.5), state.duals))
     for weights, duals in ends[1:]:
         np.testing.assert_allclose(weights, ends[0][0], atol=1e-8)
         np.testing.assert_allclose(duals, ends[0][1], atol=1e-8)
+
+
+@pytest.mark.parametrize("storage", ["dense", "whole gram"])
+def test_small_changes_wait_and_are_listed(storage):
+    row = next(row for row in SPARSE if row.k == 1)
+    X, y, cost, problem = setting(row, storage)
+    state, _ = run_epochs(problem)
+    support = problem.storage.open_support(np.flatnonzero(cost > 0), state, problem.costs)
+    before = support.duals.copy()
+    support.least_change = np.inf
+    order = support.order.copy()
+    _, _, moved = support_epoch(support, problem.loss, order)
+    np.testing.assert_array_equal(support.duals, before)
+    assert moved > 1
+    # All but the smallest of the changes that stand alone.
+    alone = []
+    for i in order[:moved]:
+        support.least_change = 0.0
+        kept, scores = support.duals.copy(), support.by_class.copy()
+        support_epoch(support, problem.loss, np.array([i]))
+        alone.append(
+            support.kappa[i] * ((support.cost[i] * (support.duals[i] - kept[i])) ** 2).sum()
+        )
+        support.duals[:], support.by_class[:] = kept, scores
+    support.least_change = least = float(np.median(alone))
+    last = naive_dual(row, state.duals, X, y, cost, 0.5)
+    support_epoch(support, problem.loss, order[:moved].copy())
+    changes = support.cost[:, None] * (support.duals - before)
+    sizes = support.kappa * (changes**2).sum(axis=1)
+    assert 0 < np.count_nonzero(sizes) < moved
+    assert sizes[sizes > 0].min() >= least * (1 - 1e-9)
+    problem.storage.close_support(support, state, problem.costs)
+    assert naive_dual(row, state.duals, X, y, cost, 0.5) > last
 
 
 # One instance with full changes, which take matrix products, and one whose changes are listed.

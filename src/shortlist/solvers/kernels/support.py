@@ -71,7 +71,7 @@ def visit_support(loss, rows, order, w, y, cost, kappa, duals, fewest, least_cha
     """Visit the examples ``order`` on their support, but those with fewer than ``fewest`` classes.
 
     A visit that changes W by less than ``least_change``, the squared length of x_i delta', is left
-    for later: it gains about half of that.
+    for later: the dual objective gains half of that length, or more where a bound stops the step.
 
     Returns an estimate of the sum of gap shares, the sum of rounding shares, the number of
     entries visited, how many examples change, also of those left for later, and the sum of their

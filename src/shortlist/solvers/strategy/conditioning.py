@@ -53,12 +53,16 @@ COUPLED_SAMPLES = 1024
 # with curvature add to a block of the Hessian for each pair of their classes, up to so many blocks.
 MAX_SAMPLES_EXAMINED = 1 << 15
 MOST_SPARSE_BLOCKS = 1 << 15
+# Blocks of an example in the mean: pairs of its label and another class, if it has curvature.
+SPARSE_BLOCKS_PER_EXAMPLE = 3
 # A change of scores that is small against those over which gradients change.
 FINITE_STEP = 1e-5
 # Nanoseconds of a multiplication in a matrix product, and of an evaluation's loss, a score.
 NS_MULTIPLICATION, NS_LOSS = 0.03, 2.0
 # Nanoseconds of a multiplication that adds one example to the Hessian.
 NS_SPARSE_MULTIPLICATION = 0.2
+# Nanoseconds of an evaluation besides: calls, threads, steps of L-BFGS.
+NS_CALLS = 3e5
 
 
 class Model(Protocol):
@@ -137,12 +141,13 @@ def plan(problem: Problem, late: bool = False) -> Plan:
         return chosen._replace(steps=steps)
     if _has_sparse_curvature(problem):
         sample = min(storage.n, MAX_SAMPLES_EXAMINED)
-        cost = NS_SPARSE_MULTIPLICATION * MOST_SPARSE_BLOCKS * d**2
+        blocks = min(SPARSE_BLOCKS_PER_EXAMPLE * storage.n, MOST_SPARSE_BLOCKS)
+        cost = NS_SPARSE_MULTIPLICATION * blocks * d**2
     else:
         sample = min(storage.n, COUPLED_SAMPLES)
         cost = NS_MULTIPLICATION * sample * _count_pairs(m) * _count_pairs(d)
     cost += NS_MULTIPLICATION * (m * d) ** 3 / 3.0
-    evaluation = storage.n * m * (2.0 * storage.width * NS_MULTIPLICATION + NS_LOSS)
+    evaluation = storage.n * m * (2.0 * storage.width * NS_MULTIPLICATION + NS_LOSS) + NS_CALLS
     price = cost / evaluation
     # Make the model when the evaluations without it have cost as much as it will.
     steps = max(1, int(np.ceil(price)))

@@ -60,6 +60,27 @@ class Solution:
     left_out: NDArray | None = None
 
 
+@dataclass(frozen=True)
+class _Request:
+    """The arguments of :func:`train`; ``random`` is made of its seed."""
+
+    tol: float
+    max_epochs: float
+    random: np.random.Generator
+    state: State | None
+    weights: NDArray | None
+    callback: Callback | None
+    accuracy: Callable[[NDArray], float] | None
+    keeper: Keeper | None
+    resume: Snapshot | None
+    one_of_many: bool
+
+    def run(self, problem: Problem, first: State) -> Run:
+        """The record of a run from ``first`` on."""
+        told = (self.callback, self.accuracy)
+        return Run(problem, first, self.tol, self.max_epochs, *told, keeper=self.keeper)
+
+
 def train(
     problem: Problem,
     *,
@@ -82,44 +103,31 @@ def train(
     far. ``one_of_many`` spares what neighbours on a path seldom need: a look at whether the start
     is a solution already, and duals that go with the solution of a descent.
     """
-    random = np.random.default_rng(seed)
+    request = _Request(
+        *(tol, max_epochs, np.random.default_rng(seed), state, weights),
+        *(callback, accuracy, keeper, resume, one_of_many),
+    )
     shared = problem.storage.shared_work(problem.n_classes)
     with crew_for(shared) as crew:
         problem = replace(problem, crew=crew)
         way = _train_convex if problem.loss.convex else _train_nonconvex
-        options = (
-            *(tol, max_epochs, random, state, weights),
-            *(callback, accuracy, keeper, resume, one_of_many),
-        )
         if shared == 0.0:
-            return way(problem, *options)
+            return way(problem, request)
         with one_blas_thread():
-            return way(problem, *options)
+            return way(problem, request)
 
 
-def _train_convex(
-    problem: Problem,
-    tol: float,
-    max_epochs: float,
-    random: np.random.Generator,
-    state: State | None,
-    weights: NDArray | None,
-    callback: Callback | None,
-    accuracy: Callable[[NDArray], float] | None,
-    keeper: Keeper | None,
-    resume: Snapshot | None,
-    one_of_many: bool,
-) -> Solution:
+def _train_convex(problem: Problem, request: _Request) -> Solution:
+    state, weights, resume = request.state, request.weights, request.resume
     warm = state is not None or resume is not None
     if resume is not None:
         state, weights = restored_state(problem, resume), resume.weights
-    first = state if state is not None else problem.zero_state()
-    run = Run(problem, first, tol, max_epochs, callback, accuracy, keeper=keeper)
-    run.one_of_many = one_of_many and keeper is None
+    run = request.run(problem, state if state is not None else problem.zero_state())
+    run.one_of_many = request.one_of_many and request.keeper is None
     if resume is not None:
         run.go_on_from(resume)
     try:
-        status = _solve(run, random, warm, weights)
+        status = _solve(run, request.random, warm, weights)
     except (KeyboardInterrupt, StopTraining) as stop:
         _recover(run)
         status = _status_of(stop)
@@ -312,34 +320,21 @@ def _status_of(stop: BaseException) -> str:
     return "interrupted" if isinstance(stop, KeyboardInterrupt) else "stopped"
 
 
-def _train_nonconvex(
-    problem: Problem,
-    tol: float,
-    max_epochs: float,
-    random: np.random.Generator,
-    state: State | None,
-    weights: NDArray | None,
-    callback: Callback | None,
-    accuracy: Callable[[NDArray], float] | None,
-    keeper: Keeper | None,
-    resume: Snapshot | None,
-    one_of_many: bool,
-) -> Solution:
+def _train_nonconvex(problem: Problem, request: _Request) -> Solution:
     """Start from the solution of a convex relative, then descend: only mildly nonconvex."""
-    stopped = None
+    stopped, resume = None, request.resume
     if resume is not None and resume.stage.name == NONCONVEX:
-        first, weights = restored_state(problem, resume), resume.weights
-        run = Run(problem, first, tol, max_epochs, callback, accuracy, keeper=keeper)
+        weights = resume.weights
+        run = request.run(problem, restored_state(problem, resume))
         run.go_on_from(resume)
     else:
         convex = replace(problem, loss=problem.loss.dual_loss)
-        enough = max(tol, START_TOL)
+        enough = max(request.tol, START_TOL)
         start = _train_convex(
-            *(convex, enough, max_epochs, random, state, weights),
-            *(callback, None, keeper, resume, False),
+            convex, replace(request, tol=enough, accuracy=None, one_of_many=False)
         )
         weights = start.weights
-        run = Run(problem, start.state, tol, max_epochs, callback, accuracy, keeper=keeper)
+        run = request.run(problem, start.state)
         run.epochs = start.result.epochs
         run.clock -= start.result.seconds
         run.solver = f"{start.result.solver} ({convex.loss.name}), l-bfgs"
