@@ -153,8 +153,9 @@ class Problem:
         dtype = np.dtype(np.float64) if double else storage.dtype
         column = storage.largest_column(state.weights)
         rounding = rounding_in_sums(sums, storage.width, column, dtype)
-        if norm is None:  # the weights are the duals but for a factor, and rounding
+        if norm is None:
             norm = -sums.products
+        if not storage.explicit:  # the weights are the duals but for a factor, and rounding
             rounding += float(np.finfo(storage.dtype).eps) * (abs(norm) + sums.sizes)
         elif double:
             rounding += rounding_in_duals(

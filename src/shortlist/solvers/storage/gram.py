@@ -57,6 +57,7 @@ class GramStorage(LocalDuals):
         self.bias2 = float(bias) ** 2
         self.kappa = np.asarray(diagonal, np.float64) + self.bias2
         self._known: _Scores | None = None
+        self._norm: float | None = None
 
     def shared_work(self, m: int) -> float:
         return 0.0
@@ -65,7 +66,7 @@ class GramStorage(LocalDuals):
         return np.zeros((self.n, m), self.dtype)
 
     def squared_norm(self, weights: NDArray) -> float | None:
-        return None  # sum_i <a_i, s_i>, known once all scores are
+        return self._norm  # sum_i <a_i, s_i>, known once a certificate has computed all scores
 
     def largest_column(self, weights: NDArray) -> float:
         # Of |w_j| = |sum_i a_ij phi(x_i)|, a bound.
@@ -197,10 +198,13 @@ class GramStorage(LocalDuals):
             weights, duals = weights.astype(np.float64), as_array(duals).astype(np.float64)
         known = self.whole is not None and weights.dtype == self.dtype and loss.sparse_duals
         scores = np.ascontiguousarray(self._all_scores(weights).T) if known else None
+        self._norm = 0.0
         for part in chunks(self.n, self.n * weights.itemsize):
+            own = self._scores(weights, part) if scores is None else scores[part]
+            self._norm += float(np.vdot(weights[part].astype(np.float64), own))
             certify_scores(
                 loss.spec,
-                self._scores(weights, part) if scores is None else scores[part],
+                own,
                 part.start,
                 costs.y,
                 costs.cost,

@@ -55,6 +55,8 @@ MAX_SAMPLES_EXAMINED = 1 << 15
 MOST_SPARSE_BLOCKS = 1 << 15
 # Blocks of an example in the mean: pairs of its label and another class, if it has curvature.
 SPARSE_BLOCKS_PER_EXAMPLE = 3
+# Steps with one model, at least: where there is no curvature yet, only steps tell how long to step.
+LEAST_STEPS = 3
 # A change of scores that is small against those over which gradients change.
 FINITE_STEP = 1e-5
 # Nanoseconds of a multiplication in a matrix product, and of an evaluation's loss, a score.
@@ -150,7 +152,7 @@ def plan(problem: Problem, late: bool = False) -> Plan:
     evaluation = storage.n * m * (2.0 * storage.width * NS_MULTIPLICATION + NS_LOSS) + NS_CALLS
     price = cost / evaluation
     # Make the model when the evaluations without it have cost as much as it will.
-    steps = max(1, int(np.ceil(price)))
+    steps = max(LEAST_STEPS, int(np.ceil(price)))
     if late or price <= EVALUATIONS_WORTH:
         return Plan(Kind.COUPLED, sample, steps)
     return _plan_blocks(problem, d)._replace(steps=steps)

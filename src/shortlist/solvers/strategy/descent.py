@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from shortlist.solvers.records.run import Run
 from shortlist.solvers.storage.base import squared_norm
-from shortlist.solvers.strategy.conditioning import Model, make_model, plan
+from shortlist.solvers.strategy.conditioning import LEAST_STEPS, Model, make_model, plan
 from shortlist.solvers.strategy.intercept import FreeIntercept
 from shortlist.solvers.strategy.lbfgs import Point, lbfgs
 
@@ -33,8 +33,6 @@ PROMISE = 0.8
 BETTER_PROMISE = 0.5
 # Combinations are not tried while the gap is so many times what is wanted.
 MOST_PROMISED = 1e3
-# Steps with one model of the Hessian, at least, unless it costs less than so many evaluations.
-LEAST_STEPS = 3
 # Relative rounding of the objective in units of the storage's precision.
 NOISE_ULPS = 2.0
 
@@ -84,7 +82,7 @@ class _Descent:
                 return status
             if chosen == late and steps is not None:
                 # Where model after model does not suffice, the curvature changes quickly.
-                steps = max(steps // 2, min(steps, LEAST_STEPS))
+                steps = max(steps // 2, LEAST_STEPS)
             else:
                 steps = late.steps
             chosen = late
