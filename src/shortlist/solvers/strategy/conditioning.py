@@ -61,6 +61,8 @@ LEAST_STEPS = 3
 FINITE_STEP = 1e-5
 # Nanoseconds of a multiplication in a matrix product, and of an evaluation's loss, a score.
 NS_MULTIPLICATION, NS_LOSS = 0.03, 2.0
+# Nanoseconds of one in the products and factors of a coupled model, which are small.
+NS_SMALL_MULTIPLICATION = 0.12
 # Nanoseconds of a multiplication that adds one example to the Hessian.
 NS_SPARSE_MULTIPLICATION = 0.2
 # Nanoseconds of an evaluation besides: calls, threads, steps of L-BFGS.
@@ -147,8 +149,8 @@ def plan(problem: Problem, late: bool = False) -> Plan:
         cost = NS_SPARSE_MULTIPLICATION * blocks * d**2
     else:
         sample = min(storage.n, COUPLED_SAMPLES)
-        cost = NS_MULTIPLICATION * sample * _count_pairs(m) * _count_pairs(d)
-    cost += NS_MULTIPLICATION * (m * d) ** 3 / 3.0
+        cost = NS_SMALL_MULTIPLICATION * sample * _count_pairs(m) * _count_pairs(d)
+    cost += NS_SMALL_MULTIPLICATION * (m * d) ** 3 / 3.0
     evaluation = storage.n * m * (2.0 * storage.width * NS_MULTIPLICATION + NS_LOSS) + NS_CALLS
     price = cost / evaluation
     # Make the model when the evaluations without it have cost as much as it will.
