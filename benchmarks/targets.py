@@ -117,7 +117,7 @@ def against_scikit_learns_sweep(data: Examples) -> tuple[float, str]:
     found: list[TopKClassifier] = []
     quietly(lambda _: found.extend(model.fit_path(data.X, data.y, Cs)), 0.0)
     ours = time.perf_counter() - began
-    certified = sum(each.result_.converged for each in found)
+    certified = sum(each.result_.status == "converged" for each in found)
     began = time.perf_counter()
     for C in Cs:
         peer = LogisticRegression(C=C, max_iter=1000, fit_intercept=False)

@@ -27,7 +27,7 @@ def ascend(run: Run, random: np.random.Generator, patience: float = np.inf) -> s
     """Visit all examples, epoch by epoch, until the gap is small enough.
 
     Returns a status, or "slow" as soon as the measured rate of convergence promises more than
-    ``patience`` further epochs, or too many have been spent.
+    ``patience`` further epochs, or than there are left, or too many have been spent.
     """
     problem = run.problem
     active = active_examples(problem.costs)
@@ -59,7 +59,8 @@ def ascend(run: Run, random: np.random.Generator, patience: float = np.inf) -> s
                 return "converged" if found.within(run.tol) else "stalled"
             spent = run.epochs - first_epoch
             too_many = spent > MAX_EPOCHS_OVER_PATIENCE * patience
-            if too_many or _epochs_to_go(looks, run.wanted, slows_since) > patience:
+            left = patience if np.isinf(patience) else min(patience, run.max_epochs - run.epochs)
+            if too_many or _epochs_to_go(looks, run.wanted, slows_since) > left:
                 return "slow"
             if estimate > 0:
                 share_left = min(max(found.gap / estimate, 0.01), 10.0)

@@ -42,7 +42,7 @@ FEW_CLASSES, FEW_CLASSES_SMOOTH = 3, 6
 # Digits (28 a feature) are solved by SDCA up to C = 1e6 in 75 to 1000 epochs, and not by 1000
 # evaluations; breast cancer (19) at C >= 1000 is solved by 35 to 730 evaluations, and not by SDCA.
 MANY_EXAMPLES_PER_FEATURE = 100
-EPOCHS_ON_TABLES, EPOCHS_ON_TABLES_SMOOTH = 1000.0, 300.0
+EPOCHS_ON_TABLES, EPOCHS_ON_TABLES_SMOOTH = 600.0, 300.0
 # C |x|^2, in the mean, up to which training begins with the means of the classes.
 LONGEST_MEAN_STEP = 3.0
 # A loss that is not convex needs no better start than this.
