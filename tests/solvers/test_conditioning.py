@@ -5,8 +5,10 @@ import pytest
 
 from shortlist import losses
 from shortlist.solvers.records.run import Run
-from shortlist.solvers.strategy import conditioning, descent
+from shortlist.solvers.storage import features
+from shortlist.solvers.strategy import conditioning, descent, newton
 from shortlist.solvers.strategy.conditioning import Identity, Kind, Plan, make_model, plan
+from shortlist.solvers.threads import Crew
 from tests.solvers.problems import make_costs, make_data, make_problem
 
 LOSSES = {
@@ -150,3 +152,133 @@ def test_left_out_where_the_identity_is_lost(scale, kind):
     found = model.solve(gradient)
     assert np.isfinite(found).all()
     assert np.vdot(found, gradient) > 0.0
+
+
+DENSE = {name: LOSSES[name] for name in ("softmax", "entropy")}
+
+
+def listed_product(problem, W, least=0.0, crew=None):
+    """The Hessian as the listed curvature gives it, with the regulariser's identity."""
+    found = problem.storage.curvature(
+        problem.loss, W, problem.costs, crew or Crew(), least, conditioning.FINITE_STEP
+    )
+    columns = [
+        found.times(np.ascontiguousarray(column.reshape(W.shape).T, W.dtype)).T.reshape(-1)
+        for column in np.eye(W.size)
+    ]
+    return np.eye(W.size) + np.stack(columns, axis=1), found
+
+
+@pytest.mark.parametrize("name", LOSSES)
+@pytest.mark.parametrize(("storage", "bias"), [("dense", 2.0), ("csr", 0.0)])
+def test_all_second_derivatives_together_are_the_hessian(name, storage, bias):
+    X, y = make_data(n=60, d=5, m=4)
+    problem = make_problem(storage, losses.get(name, **LOSSES[name]), X, y, make_costs(60), bias)
+    W = weights_for(problem)
+    with Crew(2) as crew:
+        found, _ = listed_product(problem, W, crew=crew)
+    np.testing.assert_allclose(found, hessian_at(problem, W), rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("name", DENSE)
+def test_classes_that_matter_little_are_left_out(name):
+    X, y = make_data(n=200, d=5, m=6)
+    problem = make_problem("dense", losses.get(name, **DENSE[name]), X, y, 10.0)
+    W = 100.0 * weights_for(problem)
+    hessian = hessian_at(problem, W)
+    errors, entries = [], []
+    for least in (0.0, 0.05, 0.5):
+        listed, found = listed_product(problem, W, least)
+        errors.append(np.abs(listed - hessian).max())
+        entries.append(found.entries)
+    assert entries[0] == 6 * np.count_nonzero(problem.storage.kappa)
+    assert entries[0] > entries[1] > entries[2] > 0
+    assert errors[0] < 1e-3 < errors[1] < errors[2]
+    # Dropping rows and columns of a positive semidefinite matrix leaves one.
+    assert np.linalg.eigvalsh(0.5 * (listed + listed.T)).min() > 1 - 1e-6
+
+
+def test_examples_without_a_cost_or_features_have_no_curvature():
+    X, y = make_data(n=30, d=4, m=5)
+    X[3] = 0.0
+    costs = make_costs(30)
+    costs[7] = 0.0
+    problem = make_problem("dense", losses.get("softmax"), X, y, costs)
+    _, found = listed_product(problem, weights_for(problem))
+    counts = np.concatenate([part.counts for part in found.parts])
+    costless = (problem.costs.cost == 0) | (problem.storage.kappa == 0)
+    assert costless[[3, 7]].all()
+    np.testing.assert_array_equal(counts == 0, costless)
+
+
+def test_lists_have_room_for_more_than_was_made_at_first(monkeypatch):
+    X, y = make_data(n=300, d=4, m=40)
+    problem = make_problem("dense", losses.get("softmax"), X, y, 5.0)
+    W = weights_for(problem)
+    expected, _ = listed_product(problem, W)
+    monkeypatch.setattr(features, "LISTED_AT_FIRST", 0)
+    found, lists = listed_product(problem, W)
+    np.testing.assert_array_equal(found, expected)
+    assert lists.entries == features.MOST_LISTED * np.count_nonzero(problem.storage.kappa)
+
+
+@pytest.mark.parametrize("condition", [1.0, 10.0, 1e4])
+def test_conjugate_gradients_leave_a_share_of_the_right_side(condition):
+    rng = np.random.default_rng(0)
+    Q = np.linalg.qr(rng.normal(size=(40, 40)))[0]
+    A = Q * np.geomspace(1.0, condition, 40) @ Q.T
+    right = rng.normal(size=(8, 5))
+    x = newton.conjugate_gradients(lambda v: (A @ v.reshape(-1)).reshape(v.shape), right)
+    left = A @ x.reshape(-1) - right.reshape(-1)
+    assert np.linalg.norm(left) <= newton.SHARE_LEFT * np.linalg.norm(right)
+
+
+def test_conjugate_gradients_of_nothing():
+    assert not newton.conjugate_gradients(lambda v: v, np.zeros((3, 2))).any()
+
+
+def embeddings(n=1200, d=40, m=50):
+    """Rows of length one around the means of many classes."""
+    rng = np.random.default_rng(0)
+    y = np.arange(n) % m
+    X = rng.normal(size=(m, d))[y] + rng.normal(size=(n, d))
+    return X / np.linalg.norm(X, axis=1, keepdims=True), y
+
+
+@pytest.mark.parametrize("storage", ["dense", "csr"])
+@pytest.mark.parametrize("name", DENSE)
+def test_newtons_steps_reach_the_optimum_in_few_evaluations(name, storage, monkeypatch):
+    X, y = embeddings()
+    problem = make_problem(storage, losses.get(name, **DENSE[name]), X, y, 300.0)
+    W = problem.storage.class_sums(problem.costs, 50)
+    W *= 10.0 / np.linalg.norm(W)
+    monkeypatch.setattr(conditioning, "MAX_PRICE_OF_PRODUCT", np.inf)
+    assert plan(problem, W).kind is Kind.LISTED
+    run = Run(problem, problem.zero_state(), 1e-5, 200)
+    status, _ = descent.descend(run, W)
+    assert status == "converged"
+    assert run.result(status).relative_gap <= 1e-5
+    plain = Run(problem, problem.zero_state(), 1e-5, 1000)
+    monkeypatch.setattr(descent, "plan", lambda *_, **__: Plan(Kind.NONE))
+    assert descent.descend(plain, W)[0] == "converged"
+    assert run.epochs < 0.6 * plain.epochs
+
+
+def test_long_lists_are_not_made():
+    """At W = 0 all classes are alike: a descent begins without lists, and goes on with them."""
+    X, y = embeddings(d=300)
+    problem = make_problem("dense", losses.get("softmax"), X, y, 300.0)
+    zero = problem.zero_state().weights
+    first = plan(problem, zero)
+    assert first.kind is not Kind.LISTED
+    assert first.steps is not None
+    solution = Run(problem, problem.zero_state(), 1e-3, 200)
+    descent.descend(solution, zero)
+    assert plan(problem, solution.weights, late=True).kind is Kind.LISTED
+
+
+@pytest.mark.parametrize("name", ["smooth_hinge", "ova_logistic"])
+def test_losses_with_other_models(name):
+    X, y = make_data(n=400, d=30, m=60)
+    problem = make_problem("dense", losses.get(name), X, y, 300.0)
+    assert plan(problem).kind is not Kind.LISTED

@@ -4,6 +4,8 @@ import numpy as np
 
 from shortlist._jit import njit
 from shortlist.losses import kernels
+from shortlist.projections.selection import largest
+from shortlist.solvers.kernels.rows import add_to_class, class_score
 
 
 @njit
@@ -95,3 +97,100 @@ def pack_products(x, out):
             for b in range(a, d):
                 out[i, pair] = xa * x[i, b]
                 pair += 1
+
+
+@njit
+def list_curvatures(
+    loss, scores, y, cost, kappa, least, fewest, most, step, done, used, counts, classes, blocks
+):
+    """List the classes whose second derivatives matter, and these, for a chunk of examples.
+
+    Second derivatives are about as large as the derivatives v_j. Along x_i they add C_i |x_i|^2
+    |v_j| to the Hessian, where the regulariser adds one: a class is listed if that is at least
+    ``least``, and the label with it. Of more classes than ``most`` the largest are listed. On fewer
+    than ``fewest`` the loss is not defined, or has no curvature.
+
+    Example i has the next ``counts[i]`` entries of ``classes`` and the square of that many of
+    ``blocks``, which hold C_i H_i. It begins with the example ``done`` and stops where they are
+    full; ``used`` says how much of both is taken. Returns how many examples are done.
+    """
+    n, m = scores.shape
+    v = np.empty(m, scores.dtype)
+    work = np.empty((2, m), scores.dtype)
+    few = np.empty(most)
+    few_work = np.empty((3, most))
+    hessian = np.empty((most, most))
+    for i in range(done, n):
+        counts[i] = 0
+        if used[0] + most > classes.shape[0] or used[1] + most * most > blocks.shape[0]:
+            return i
+        if cost[i] == 0.0 or kappa[i] == 0.0:
+            continue
+        kernels.value_gradient(loss, scores[i], y[i], v, work)
+        here = classes[used[0] : used[0] + most]
+        size = least / (cost[i] * kappa[i])
+        count, place = _list_largest(v, y[i], size, here, work[0], work[1])
+        if count < fewest:
+            continue
+        f = few[:count]
+        for a in range(count):
+            f[a] = scores[i, here[a]]
+        block = hessian[:count, :count]
+        on_few = kernels.on_classes(loss, f, y[i], here[:count])
+        kernels.curvature(on_few, f, place, step, block, few_work[:, :count])
+        number = used[1]
+        for a in range(count):
+            for b in range(count):
+                blocks[number] = cost[i] * block[a, b]
+                number += 1
+        used[0] += count
+        used[1] = number
+        counts[i] = count
+    return n
+
+
+@njit
+def _list_largest(v, y, least, classes, sizes, values):
+    """List the label and the classes with |v_j| >= least, or the largest if these are too many.
+
+    Returns how many, and which of them is the label. ``sizes`` and ``values`` are scratch.
+    """
+    most = classes.shape[0]
+    count = 0
+    place = 0
+    for j in range(v.shape[0]):
+        sizes[j] = abs(v[j])
+        if j == y or sizes[j] >= least:
+            if count < most:
+                classes[count] = j
+            if j == y:
+                place = count
+            count += 1
+    if count <= most:
+        return count, place
+    sizes[y] = -1
+    largest(sizes, most - 1, values, classes)
+    classes[most - 1] = y
+    return most, most - 1
+
+
+@njit
+def multiply_by_curvatures(rows, begin, counts, classes, blocks, v, out):
+    """out += sum_i C_i H_i (x) x_i x_i' v over the listed examples, the first of them ``begin``.
+
+    ``v`` and ``out`` hold the weights by classes, shape (m, d + 1).
+    """
+    t = np.empty(v.shape[0], v.dtype)
+    entry = 0
+    number = 0
+    for i in range(counts.shape[0]):
+        count = counts[i]
+        for a in range(count):
+            t[a] = class_score(rows, begin + i, v, classes[entry + a])
+        for a in range(count):
+            change = v.dtype.type(0)
+            for b in range(count):
+                change += blocks[number + b] * t[b]
+            number += count
+            add_to_class(rows, begin + i, change, out, classes[entry + a])
+        entry += count

@@ -10,7 +10,7 @@ intercept; or A = -C v, shape (n, m), where examples are known by their inner pr
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, ClassVar, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +18,9 @@ from numpy.typing import NDArray
 from shortlist.losses.base import Loss
 from shortlist.solvers.duals import Duals
 from shortlist.solvers.threads import Crew
+
+if TYPE_CHECKING:
+    from shortlist.solvers.storage.curvature import Curvature
 
 # Bytes of a temporary array.
 CHUNK_BYTES = 1 << 26
@@ -107,6 +110,8 @@ class Storage(Protocol):
     width: float
     # Whether there are explicit weights: descents need them.
     explicit: bool
+    # Whether its second derivatives can be listed (see ``storage.curvature``).
+    lists_curvature: bool
     # What a number costs in a visit on the support, in units of one in an epoch. Infinite where
     # there are no such visits, or where an epoch makes them itself.
     support_price: float
@@ -132,6 +137,9 @@ class Storage(Protocol):
     def loss_gradient(
         self, loss: Loss, weights: NDArray, costs: Costs, crew: Crew, double: bool
     ) -> tuple[float, NDArray]: ...
+    def curvature(
+        self, loss: Loss, weights: NDArray, costs: Costs, crew: Crew, least: float, step: float
+    ) -> "Curvature": ...
     def zero_duals(self, m: int, sparse: bool) -> Duals: ...
     def fill_duals(
         self, loss: Loss, weights: NDArray, costs: Costs, duals: Duals, crew: Crew

@@ -3,13 +3,17 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from shortlist.solvers.storage.base import squared_norm
+from shortlist.losses.base import Loss
+from shortlist.solvers.storage.base import Costs, squared_norm
+from shortlist.solvers.storage.curvature import Curvature
+from shortlist.solvers.threads import Crew
 
 
 class ExplicitWeights:
     """The part of a storage that looks at W alone."""
 
     explicit: bool = True
+    lists_curvature: bool = False
     n: int
     d: int
     dtype: np.dtype
@@ -17,6 +21,11 @@ class ExplicitWeights:
 
     def shared_work(self, m: int) -> float:
         return self.n * self.width * m
+
+    def curvature(
+        self, loss: Loss, weights: NDArray, costs: Costs, crew: Crew, least: float, step: float
+    ) -> Curvature:
+        raise NotImplementedError("the examples are not at hand for many products")
 
     def zero_weights(self, m: int) -> NDArray:
         return np.zeros((self.d + 1, m), self.dtype)

@@ -17,6 +17,7 @@ from shortlist.solvers.duals import (
     store,
     writable,
 )
+from shortlist.solvers.kernels.curvature import list_curvatures
 from shortlist.solvers.kernels.gradient import certify_scores
 from shortlist.solvers.kernels.rows import add_rows, add_to_classes, score_rows
 from shortlist.solvers.kernels.visit import visit_in_turn
@@ -28,6 +29,7 @@ from shortlist.solvers.storage.base import (
     chunks,
     shares_of,
 )
+from shortlist.solvers.storage.curvature import Curvature, Listed
 from shortlist.solvers.storage.explicit import ExplicitWeights
 from shortlist.solvers.storage.local import LocalDuals
 from shortlist.solvers.storage.support import IN_ROUND, rows_on_support, support_pass
@@ -41,11 +43,15 @@ MULTIPLICATIONS_PER_CALL = 1e10
 SCORES_AT_ONCE = 1 << 19
 # Bytes of the examples, or of their scores, that are widened to double at a time.
 BYTES_IN_CACHE = 1 << 21
+# Classes of an example whose second derivatives are listed at most, and room for so many in the
+# mean before there must be more.
+MOST_LISTED, LISTED_AT_FIRST = 32, 4
 
 
 class FeatureStorage(ExplicitWeights, LocalDuals):
     """Scores come from W, shape (d + 1, m)."""
 
+    lists_curvature = True
     support_price: float
 
     def __init__(self, x: Any, bias: float = 0.0, kappa: NDArray | None = None) -> None:
@@ -238,6 +244,60 @@ class FeatureStorage(ExplicitWeights, LocalDuals):
 
             crew.run(share, shares_of(part.start, part.stop, crew.size))
             store(duals, part, costs.y[part], g)
+
+    def curvature(
+        self, loss: Loss, weights: NDArray, costs: Costs, crew: Crew, least: float, step: float
+    ) -> Curvature:
+        """Second derivatives at ``weights`` that add at least ``least`` to the Hessian.
+
+        By finite differences over ``step`` where the loss has no kernel for them.
+        """
+        w = np.ascontiguousarray(weights, self.dtype)
+
+        def part(begin: int, end: int) -> Listed:
+            return self._list_curvatures(loss, w, costs, begin, end, least, step)
+
+        return Curvature(self.view(), crew.run(part, shares_of(0, self.n, crew.size)), crew)
+
+    def _list_curvatures(
+        self,
+        loss: Loss,
+        w: NDArray,
+        costs: Costs,
+        begin: int,
+        end: int,
+        least: float,
+        step: float,
+    ) -> Listed:
+        most = min(MOST_LISTED, w.shape[1])
+        room = LISTED_AT_FIRST * (end - begin) + most
+        classes, blocks = np.empty(room, np.int32), np.empty(most * room, self.dtype)
+        counts, used = np.empty(end - begin, np.int32), np.zeros(2, np.int64)
+        for rows, scores in self._scores(begin, end, w):
+            own = slice(rows.start - begin, rows.stop - begin)
+            done = 0
+            while True:
+                done = list_curvatures(
+                    loss.spec,
+                    scores,
+                    costs.y[rows],
+                    costs.cost[rows],
+                    self.kappa[rows],
+                    least,
+                    max(loss.fewest_classes, loss.k + 1),
+                    most,
+                    step,
+                    done,
+                    used,
+                    counts[own],
+                    classes,
+                    blocks,
+                )
+                if done == len(scores):
+                    break
+                classes.resize(2 * classes.size, refcheck=False)
+                blocks.resize(2 * blocks.size, refcheck=False)
+        return Listed(begin, counts, classes[: used[0]], blocks[: used[1]])
 
     def class_sums(self, costs: Costs, m: int) -> NDArray:
         """sum_i C_i x_i e_y', shape (d + 1, m), in double; one label an example."""

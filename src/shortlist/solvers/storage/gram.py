@@ -13,6 +13,7 @@ from shortlist.solvers.kernels.gradient import certify_scores
 from shortlist.solvers.kernels.rows import GramRows
 from shortlist.solvers.kernels.visit import visit_block, visit_in_turn
 from shortlist.solvers.storage.base import Costs, State, Sums, Support, chunks, read_only
+from shortlist.solvers.storage.curvature import Curvature
 from shortlist.solvers.storage.gram_support import (
     SHARE_WORTH_A_COPY,
     GramSupport,
@@ -38,6 +39,7 @@ class GramStorage(LocalDuals):
     """
 
     explicit: bool = False
+    lists_curvature: bool = False
     # A visit on the support adds to few scores, in the cache.
     support_price: float = 0.1
 
@@ -234,6 +236,11 @@ class GramStorage(LocalDuals):
     def fill_duals(
         self, loss: Loss, weights: NDArray, costs: Costs, duals: Duals, crew: Crew
     ) -> None:
+        raise NotImplementedError("descents need explicit features")
+
+    def curvature(
+        self, loss: Loss, weights: NDArray, costs: Costs, crew: Crew, least: float, step: float
+    ) -> Curvature:
         raise NotImplementedError("descents need explicit features")
 
     def class_sums(self, costs: Costs, m: int) -> NDArray:

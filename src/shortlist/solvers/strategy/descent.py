@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from shortlist.solvers.records.run import Run
 from shortlist.solvers.storage.base import squared_norm
-from shortlist.solvers.strategy.conditioning import LEAST_STEPS, Model, make_model, plan
+from shortlist.solvers.strategy.conditioning import LEAST_STEPS, Kind, Model, make_model, plan
 from shortlist.solvers.strategy.intercept import FreeIntercept
 from shortlist.solvers.strategy.lbfgs import Point, lbfgs
 
@@ -73,19 +73,20 @@ class _Descent:
         self.run.epochs -= 1  # a look at the start is a certificate, not an epoch
         if self._note(point):
             return "converged"
-        chosen, late = plan(self.run.problem), plan(self.run.problem, late=True)
+        problem = self.run.problem
+        chosen = plan(problem, point.place)
         steps = chosen.steps
         while True:
-            model = make_model(self.run.problem, point.place, chosen)
+            model = make_model(problem, point.place, chosen)
             status, point = self._steps(point, model, steps)
             if status != "steps":
                 return status
-            if chosen == late and steps is not None:
+            before, chosen = chosen, plan(problem, point.place, late=True)
+            if before == chosen and chosen.kind is Kind.COUPLED and steps is not None:
                 # Where model after model does not suffice, the curvature changes quickly.
                 steps = max(steps // 2, LEAST_STEPS)
             else:
-                steps = late.steps
-            chosen = late
+                steps = chosen.steps
 
     def _steps(self, start: Point, model: Model, most: int | None) -> tuple[str, Point]:
         """Steps of L-BFGS with one model of the Hessian; "steps" if ``most`` were taken."""

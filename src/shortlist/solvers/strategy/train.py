@@ -26,7 +26,8 @@ from shortlist.solvers.strategy.smoothing import descend_smoothed
 from shortlist.solvers.threads import crew_for, one_blas_thread
 
 # Evaluations that L-BFGS takes from an early SDCA solution to a gap of 1e-3, measured on Letter
-# and CLINC150 at C = 10 to 1000: with a model of the Hessian for each class, and without one.
+# and CLINC150 at C = 10 to 1000: with a model of the Hessian for each class or by Newton's steps
+# (6 to 10 evaluations, each with a model that costs as much), and without a model.
 EVALUATIONS_CONDITIONED = 15.0
 EVALUATIONS = 35.0
 # Smooth hinges take more, and support visits make up for more epochs; hinges are smoothed step
@@ -288,12 +289,15 @@ def _patience(problem: Problem, tol: float) -> float:
     products = 2.0 * storage.width * NS_MULTIPLICATION
     price = (products + NS_LOSS) / (products + NS_STEP)
     if not loss.sparse_duals:
-        conditioned = plan(problem).kind in (Kind.CLASSES, Kind.COUPLED)
+        conditioned = plan(problem).kind in (Kind.CLASSES, Kind.COUPLED, Kind.LISTED)
         return (EVALUATIONS_CONDITIONED if conditioned else EVALUATIONS) * price
     few = FEW_CLASSES_SMOOTH if loss.smooth else FEW_CLASSES
     if loss.fewest_classes > few:
         return np.inf
     if tol >= LAST_DIGITS and plan(problem, late=True).kind is Kind.COUPLED:
+        # Fewer examples than weights: the dual is the smaller problem, and an epoch costs little.
+        if storage.n < storage.zero_weights(problem.n_classes).size:
+            return np.inf
         return EPOCHS_ON_TABLES_SMOOTH if loss.smooth else EPOCHS_ON_TABLES
     if loss.smooth:
         quick = plan(problem).kind is not Kind.NONE and tol >= LAST_DIGITS

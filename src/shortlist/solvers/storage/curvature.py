@@ -1,0 +1,52 @@
+"""Second derivatives of the objective, kept where they matter: a Hessian for many products.
+
+The Hessian of the losses is sum_i C_i H_i (x) x_i x_i'. Where regularisation is weak most examples
+are sure of their label, and the others waver between a few classes: H_i is kept on these alone. On
+CLINC150 at C = 100, three classes an example hold nine tenths of all curvature. A product with the
+Hessian then costs as much as a tenth of a gradient.
+"""
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shortlist.solvers.kernels.curvature import multiply_by_curvatures
+from shortlist.solvers.threads import Crew
+
+
+class Listed(NamedTuple):
+    """The examples from ``begin`` on: see ``kernels.curvature.list_curvatures``."""
+
+    begin: int
+    counts: NDArray
+    classes: NDArray
+    blocks: NDArray
+
+
+@dataclass(frozen=True)
+class Curvature:
+    """sum_i C_i H_i (x) x_i x_i' as a linear map; ``view`` is how kernels see the examples."""
+
+    view: Any
+    parts: list[Listed]
+    crew: Crew
+
+    @property
+    def entries(self) -> int:
+        """Classes listed, of all examples together."""
+        return sum(part.classes.size for part in self.parts)
+
+    def times(self, by_class: NDArray) -> NDArray:
+        """The product with weights by classes, shape (m, d + 1)."""
+
+        def share(part: Listed) -> NDArray:
+            out = np.zeros_like(by_class)
+            multiply_by_curvatures(self.view, *part[:4], by_class, out)
+            return out
+
+        found = self.crew.run(share, [(part,) for part in self.parts])
+        for other in found[1:]:
+            found[0] += other
+        return found[0]
