@@ -7,7 +7,7 @@ dual     D(v) = -1/2 |W|^2 - sum_i C_i L*(y_i, v_i),     W = -sum_i C_i x_i v_i'
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
-from math import sqrt
+from math import inf, sqrt
 
 import numpy as np
 from numpy.typing import NDArray
@@ -192,7 +192,15 @@ class Problem:
         gradient[penalised] += weights[penalised]
         return 0.5 * squared_norm(weights[penalised]) + losses, gradient
 
-    def fill_duals(self, weights: NDArray, state: State) -> None:
-        """Put v_i = grad L at the scores of ``weights`` into the state, and W to match."""
+    def fill_duals(self, weights: NDArray, state: State, gradient: NDArray | None = None) -> None:
+        """Put v_i = grad L at the scores of ``weights`` into the state, and W to match.
+
+        The weights of these duals are W - grad P(W). If the gradient is known they are taken for
+        that, and made from the duals only when a certificate asks for them.
+        """
         self.storage.fill_duals(self.loss, weights, self.costs, state.duals, self.crew)
-        self.rebuild(state)
+        if gradient is None:
+            self.rebuild(state)
+        else:
+            state.weights = np.ascontiguousarray(weights - gradient, self.storage.dtype)
+            state.rounding = inf

@@ -23,6 +23,7 @@ from shortlist.solvers.storage.base import squared_norm
 from shortlist.solvers.strategy.conditioning import LEAST_STEPS, Kind, Model, make_model, plan
 from shortlist.solvers.strategy.intercept import FreeIntercept
 from shortlist.solvers.strategy.lbfgs import Point, lbfgs
+from shortlist.solvers.strategy.newton import share_left
 
 # Iterates whose gradients are combined, fewer if they would take more numbers than this.
 COMBINED = 12
@@ -37,10 +38,10 @@ MOST_PROMISED = 1e3
 NOISE_ULPS = 2.0
 
 
-def descend(run: Run, weights: NDArray) -> tuple[str, NDArray | None]:
+def descend(run: Run, weights: NDArray) -> tuple[str, Point | None]:
     """Minimise the primal from ``weights``; leaves the best in the run.
 
-    Returns a status and the weights whose gradients are the best duals met here, None if the
+    Returns a status and the point whose gradients are the best duals met here, None if the
     run's own duals are better. One evaluation of value and gradient counts as one epoch: both
     cost two products with the data.
     """
@@ -55,13 +56,13 @@ class _Descent:
         free = run.problem.free_intercept and self.convex
         self.intercept = FreeIntercept.of(run.problem) if free else None
         self.best_bound = -np.inf
-        self.best_for_dual: NDArray | None = None
+        self.best_for_dual: Point | None = None
         size = run.problem.storage.zero_weights(1).size * run.problem.n_classes
         kept = int(min(max(MOST_KEPT_NUMBERS // (2 * size), 3), COMBINED))
         self.recent: deque[tuple[NDArray, NDArray]] = deque(maxlen=kept)
         self.failed_promise = np.inf
 
-    def go(self, weights: NDArray) -> tuple[str, NDArray | None]:
+    def go(self, weights: NDArray) -> tuple[str, Point | None]:
         status = self._minimise(weights)
         if status != "converged" and self.dtype != np.float64 and self.convex:
             assert self.run.weights is not None
@@ -77,7 +78,9 @@ class _Descent:
         chosen = plan(problem, point.place)
         steps = chosen.steps
         while True:
-            model = make_model(problem, point.place, chosen)
+            gap = 0.5 * squared_norm(point.gradient)
+            share = share_left(gap, self.run.wanted)
+            model = make_model(problem, point.place, chosen, share)
             status, point = self._steps(point, model, steps)
             if status != "steps":
                 return status
@@ -116,7 +119,7 @@ class _Descent:
         if bound > self.best_bound:
             self.best_bound = bound
             if bound > run.bound:
-                self.best_for_dual = point.place
+                self.best_for_dual = point
         trusted = self.dtype == np.float64
         pair = run.problem.pair(point.value, bound, point.place)
         found = run.record(pair, point.place, trusted)

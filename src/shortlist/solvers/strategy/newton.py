@@ -6,16 +6,24 @@ the next step starts from another Hessian anyway.
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from math import sqrt
 
 import numpy as np
 from numpy.typing import NDArray
 
 from shortlist.solvers.storage.curvature import Curvature
 
-# What is left of the gradient when a solution is good enough: CLINC150 at C = 100 takes 6
-# evaluations and 50 products at 0.3, 6 and 67 at 0.2, 7 and 82 at 0.1.
-SHARE_LEFT = 0.25
+# What is left of the gradient when a step is good enough: little if that will do, as the gap is
+# proportional to its square, and much where further steps must follow anyway.
+SHARE_OF_PROMISE = 0.6
+SMALLEST_SHARE_LEFT, LARGEST_SHARE_LEFT = 0.1, 0.3
 MOST_PRODUCTS = 60
+
+
+def share_left(gap: float, wanted: float) -> float:
+    """The share of the gradient that a step should leave."""
+    promise = SHARE_OF_PROMISE * sqrt(wanted / gap) if gap > wanted else 1.0
+    return promise if SMALLEST_SHARE_LEFT <= promise <= LARGEST_SHARE_LEFT else LARGEST_SHARE_LEFT
 
 
 @dataclass(frozen=True)
@@ -23,20 +31,24 @@ class ListedHessian:
     """I + the curvature; implements ``conditioning.Model``."""
 
     curvature: Curvature
+    share_left: float
     exact = True
 
     def solve(self, gradient: NDArray) -> NDArray:
         right = np.ascontiguousarray(gradient.T)
-        return conjugate_gradients(lambda v: v + self.curvature.times(v), right).T
+        found = conjugate_gradients(lambda v: v + self.curvature.times(v), right, self.share_left)
+        return found.T
 
 
-def conjugate_gradients(times: Callable[[NDArray], NDArray], right: NDArray) -> NDArray:
-    """Solve ``times(x) = right`` for a positive definite map, to SHARE_LEFT of |right|."""
+def conjugate_gradients(
+    times: Callable[[NDArray], NDArray], right: NDArray, share_left: float
+) -> NDArray:
+    """Solve ``times(x) = right`` for a positive definite map, to this share of |right|."""
     x = np.zeros_like(right)
     left = right.copy()
     direction = left.copy()
     square = float(np.vdot(left, left))
-    enough = SHARE_LEFT**2 * square
+    enough = share_left**2 * square
     for _ in range(MOST_PRODUCTS):
         product = times(direction)
         bend = float(np.vdot(direction, product))

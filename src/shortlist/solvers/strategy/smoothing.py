@@ -76,7 +76,9 @@ def descend_smoothed(run: Run, weights: NDArray) -> str:
             run.epochs = inner.epochs
         assert inner.weights is not None
         weights = inner.weights
-        dual = _fill_if_better(run, inner, weights if for_dual is None else for_dual, best_dual)
+        dual = _fill_if_better(
+            run, inner, weights if for_dual is None else for_dual.place, best_dual
+        )
         best_dual = max(best_dual, dual)
         primal, _ = problem.primal_gradient(weights, double=True)
         run.epochs += 2

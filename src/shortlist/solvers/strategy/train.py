@@ -200,9 +200,9 @@ def _descend(run: Run, weights: NDArray) -> str:
         return _descend_further(run, status)
     if for_dual is not None:
         if status == "converged" and run.one_of_many:
-            run.left_out = for_dual
+            run.left_out = for_dual.place
         else:
-            run.problem.fill_duals(for_dual, run.state)
+            run.problem.fill_duals(for_dual.place, run.state, for_dual.gradient)
     return status
 
 
