@@ -103,8 +103,9 @@ class TopKClassifier(
         Weights of classes, multiplied with ``sample_weight``. Not for an indicator of labels.
     warm_start : bool, default=False
         Go on from the duals of the last ``fit`` when the data has the same shape and labels. A
-        loaded model goes on from its weights, if the loss, the classes and the number of features
-        are the same and the loss is smooth; C and the examples may be others.
+        loaded model, or one that a cluster trained, goes on from its weights, if the loss, the
+        classes and the number of features are the same and the loss is smooth; C and the examples
+        may be others.
     random_state : int, RandomState or None, default=None
         Seeds the order of visits.
     verbose : int, default=0
