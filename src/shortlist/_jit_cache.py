@@ -211,7 +211,7 @@ class KernelCache:
 
     def load_overload(self, signature: Any, target_context: Any) -> Any:
         """The kernel compiled for these types, or None."""
-        if not self._enabled:
+        if not self._keeps(signature):
             return None
         # An error here costs a compilation, and nothing else.
         with contextlib.suppress(Exception):
@@ -225,12 +225,15 @@ class KernelCache:
 
     def save_overload(self, signature: Any, result: Any) -> None:
         """Keep a kernel that has been compiled for these types."""
-        if not self._enabled:
+        if not self._keeps(signature):
             return
         with contextlib.suppress(Exception):
             content = self._codec.serialise(result)
             if content is not None:
                 self._file(signature, result.target_context).write(content)
+
+    def _keeps(self, signature: Any) -> bool:
+        return self._enabled and self._codec.all_known(_arguments(signature))
 
     def _file(self, signature: Any, target_context: Any) -> KernelFile:
         types = self._codec.describe(_arguments(signature))
