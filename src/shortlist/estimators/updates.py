@@ -244,7 +244,7 @@ class UpdateMixin:
         are neither saved nor pickled.
         """
         check_is_fitted(self)
-        check_parameters(self)
+        loss = check_parameters(self)
         last: LastFit | None = getattr(self, "_last", None)
         if last is None or last.rows is None:
             raise ValueError(
@@ -258,7 +258,7 @@ class UpdateMixin:
         X, y = (last.rows.X[:0], last.rows.y[:0]) if X_new is None else (X_new, y_new)
         X = normalized(check_input(self, X, reset=False, ensure_min_samples=0), self.normalize)
         rows = joined(last.rows, kept, X, y, sample_weight)
-        problem = self._problem_of(rows, several=False)  # type: ignore[attr-defined]
+        problem = self._problem_of(rows, loss)  # type: ignore[attr-defined]
         same_loss = last.loss == problem.loss
         start = go_on(last, problem, self.classes_, kept) if same_loss else (None, None)
         data = {"X": rows.X, "y": rows.y, "metadata": {}}

@@ -61,6 +61,10 @@ class Entry:
     def smooth(self) -> bool:
         return self._at_two.smooth
 
+    @property
+    def separable(self) -> bool:
+        return self._at_two.separable
+
     @cached_property
     def _at_two(self) -> "Loss":
         """The loss at k = 2. At k = 1 some are another loss."""
@@ -72,6 +76,10 @@ class Entry:
         if not self._takes_several(k=1):
             return "no"
         return "yes" if self._takes_several(k=2) else "at k = 1"
+
+    def takes_several(self, k: int) -> bool:
+        """Whether it does so at this k."""
+        return self.several == "yes" or (self.several == "at k = 1" and k == 1)
 
     def _takes_several(self, k: int) -> bool:
         try:
@@ -169,6 +177,11 @@ _TABLE = [
 ]
 ENTRIES = {entry.name: entry for entry in _TABLE}
 ALIASES = {"softmax": Alias("entropy", k=1)}
+
+
+def entry_of(name: str) -> Entry:
+    """The entry of a loss, by its name or an alias."""
+    return ENTRIES[ALIASES[name].of if name in ALIASES else name]
 
 
 def names() -> list[str]:

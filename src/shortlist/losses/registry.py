@@ -10,12 +10,13 @@ from numpy.typing import ArrayLike, NDArray
 from shortlist._text import Setting
 from shortlist.errors import ParameterError, WordedError
 from shortlist.losses.base import Loss
-from shortlist.losses.entries import ALIASES, ENTRIES, Entry, Parameters, names
+from shortlist.losses.entries import ALIASES, ENTRIES, Entry, Parameters, entry_of, names
 from shortlist.losses.margins import check_margins
 from shortlist.projections.checks import HINGE_VARIANTS, VARIANTS, check_variant, check_weights
 
 __all__ = [
     "ENTRIES",
+    "entry_of",
     "get",
     "in_words",
     "mixture_weights",
@@ -80,13 +81,11 @@ def get(
         raise TypeError(f"k must be an integer; got {k!r}")
     if k < 1:
         raise ParameterError("k", f"must be 1 or larger; got {k}")
-    if name in ALIASES:
+    if name in ALIASES and k != ALIASES[name].k:
         of, only = ALIASES[name]
-        if k != only:
-            use = Setting("loss", of)
-            raise WordedError(f"{name} is the {of} loss at k={only}; got k={k}. Use " + use + ".")
-        name = of
-    entry = ENTRIES[name]
+        use = Setting("loss", of)
+        raise WordedError(f"{name} is the {of} loss at k={only}; got k={k}. Use " + use + ".")
+    entry = entry_of(name)
     check_variant(variant, HINGE_VARIANTS if entry.printed else VARIANTS)
     if not isinstance(smoothing, Real) or not (0 <= smoothing < math.inf):
         problem = f"must be a finite number, zero or larger; got {smoothing!r}"
