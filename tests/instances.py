@@ -1,15 +1,37 @@
 """Every loss at several parameters: the list that each battery of tests runs over.
 
-Adding a loss to the library takes one row here, and its formulas in ``tests/references.py``.
+Adding a loss to the library takes one row here, with its formulas. Those of the paper's losses,
+which are of one family, are in ``tests/references.py`` and ``tests/losses/oracles.py``.
 """
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from shortlist import losses
+
+
+@dataclass(frozen=True)
+class Formulas:
+    """A loss as its definition reads, apart from the library: of one example with the label y.
+
+    ``program`` is the conjugate for cvxpy: of a variable, its expression and the constraints of
+    its domain. ``random_dual`` draws a point of the domain, and ``outside`` makes points from it
+    that miss the domain by so much, each in one of the constraints.
+    """
+
+    value: Callable[[NDArray, int], float]
+    conjugate: Callable[[NDArray, int], float]
+    program: Callable[[Any, int], tuple[Any, list]]
+    random_dual: Callable[[np.random.Generator, int], NDArray]
+    outside: Callable[[NDArray, int, float], list[NDArray]]
+    convex: bool = True
+    smooth: bool = True
+    one_vs_all: bool = False
+    entropic: bool = False
 
 
 @dataclass(frozen=True)
@@ -23,6 +45,7 @@ class Instance:
     smoothing: float = 0.0
     margins: tuple | None = None
     rank_weights: tuple[float, ...] | None = None
+    formulas: Formulas | None = field(default=None, compare=False, repr=False)
 
     @property
     def id(self) -> str:
@@ -41,24 +64,33 @@ class Instance:
 
     @property
     def convex(self) -> bool:
+        if self.formulas is not None:
+            return self.formulas.convex
         return self.name != "truncated_entropy" or self.k == 1
 
     @property
     def smooth(self) -> bool:
+        if self.formulas is not None:
+            return self.formulas.smooth
         return self.smoothing > 0 or self.name in ("entropy", "ova_logistic")
 
     @property
     def one_vs_all(self) -> bool:
+        if self.formulas is not None:
+            return self.formulas.one_vs_all
         return self.name.startswith("ova")
 
     @property
     def entropic(self) -> bool:
+        if self.formulas is not None:
+            return self.formulas.entropic
         return "entropy" in self.name or self.name == "ova_logistic"
 
     @property
     def beyond(self) -> bool:
-        """Whether it goes beyond the paper's alpha and beta: these have no torch module."""
-        return self.variant == "printed" or bool(self.margins) or bool(self.rank_weights)
+        """Whether it goes beyond the paper's losses: these have no torch module."""
+        extended = self.variant == "printed" or bool(self.margins) or bool(self.rank_weights)
+        return extended or self.formulas is not None
 
     @property
     def parameters(self) -> dict[str, Any]:

@@ -107,6 +107,8 @@ def _supremum(row: Instance, b: NDArray, inverse: Callable[[NDArray], NDArray]) 
 def value(row: Instance, f: NDArray, y: int) -> float:
     """L(y, f)."""
     f = np.asarray(f, dtype=float)
+    if row.formulas is not None:
+        return row.formulas.value(f, y)
     if row.one_vs_all:
         t = signed_margins(f, y)
         if row.name == "ova_hinge":
@@ -141,6 +143,8 @@ def value(row: Instance, f: NDArray, y: int) -> float:
 def conjugate(row: Instance, v: NDArray, y: int) -> float:
     """L*(y, v) for v in its domain."""
     v = np.asarray(v, dtype=float)
+    if row.formulas is not None:
+        return row.formulas.conjugate(v, y)
     if row.one_vs_all:
         p = -signed_margins(v, y)
         if row.name == "ova_logistic":
@@ -152,6 +156,8 @@ def conjugate(row: Instance, v: NDArray, y: int) -> float:
 
 def random_dual(row: Instance, rng: np.random.Generator, y: int) -> NDArray:
     """A point of the conjugate's domain: a mixture of its corners."""
+    if row.formulas is not None:
+        return row.formulas.random_dual(rng, y)
     if row.one_vs_all:
         return -signed_margins(rng.choice([0.0, 0.1, 0.5, 1.0], size=row.m), y)
     x = random_shares(row, rng, row.m - 1)

@@ -193,6 +193,19 @@ assert _jit._jit_compiler is None
 print(json.dumps(special.lambertw_exp(1.0)))
 """
 
+WITHOUT_EVENTS = """
+import json, sys, types
+import numba, numpy as np
+sys.modules["numba.core.event"] = types.ModuleType("event")  # as if numba had emptied it
+from shortlist._compiling import compilation, compilation_told
+from shortlist._native import blas_for, multiply
+a = np.eye(3)
+c = np.empty((3, 3))
+with compilation_told(print) as timer:
+    multiply(blas_for(np.float64), a, 2 * a, c)
+print(json.dumps([c.tolist(), timer.seconds, compilation.seconds]))
+"""
+
 FAILING_INTERNALS = """
 import json
 from shortlist import _jit_compiler, special
@@ -207,6 +220,12 @@ print(json.dumps(special.lambertw_exp(1.0)))
 
 def test_a_numba_with_other_internals_still_compiles(tmp_path):
     assert run(WITHOUT_INTERNALS, NUMBA_CACHE_DIR=tmp_path) == 1.0
+
+
+def test_a_numba_that_does_not_tell_of_compilations_still_compiles():
+    product, told, heard = run(WITHOUT_EVENTS, SHORTLIST_JIT_CACHE=0)
+    assert product == [[2.0, 0.0, 0.0], [0.0, 2.0, 0.0], [0.0, 0.0, 2.0]]
+    assert (told, heard) == (0.0, 0.0)
 
 
 @pytest.mark.parametrize(

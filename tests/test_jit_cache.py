@@ -371,6 +371,33 @@ print(json.dumps([value, sum(kernel.stats.cache_hits.values())]))
     assert run(code, NUMBA_CACHE_DIR=tmp_path) == [4.0, 1]
 
 
+OWN_LOSS = """
+import json
+from typing import NamedTuple
+import numpy as np
+from shortlist._jit import njit
+from shortlist.losses.base import _value_gradient_rows
+from shortlist.losses.kernels import Kernels, register
+
+class Own(NamedTuple):
+    k: int = 1
+
+@njit
+def value(loss, f, y, v, work):
+    return VALUE
+
+register(Own, Kernels(value))
+values = np.empty(1)
+_value_gradient_rows(Own(), np.zeros((1, 2)), np.zeros(1, np.int64), values, np.zeros((1, 2)))
+print(json.dumps(values[0]))
+"""
+
+
+def test_an_edit_to_a_loss_outside_the_package_is_seen(tmp_path):
+    for value in ("1.0", "2.0"):
+        assert run(OWN_LOSS.replace("VALUE", value), NUMBA_CACHE_DIR=tmp_path) == float(value)
+
+
 def test_only_the_newest_caches_are_kept(installed, tmp_path):
     cache = tmp_path / "cache"
     for i in range(7):

@@ -9,15 +9,26 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from numba.core import event
-
 from shortlist._jit_cache import cache_place
+
+try:
+    from numba.core.event import Listener, install_listener, register
+except Exception:
+    # This numba does not tell of compilations in the way known here: they are not heard of.
+    Listener = object
+
+    def register(kind: str, listener: Any) -> None:
+        pass
+
+    def install_listener(kind: str, listener: Any) -> Any:
+        return contextlib.nullcontext()
+
 
 # Seconds of compilation before the user is told. Less than this needs no explanation.
 PATIENCE = 1.0
 
 
-class CompileTimer(event.Listener):
+class CompileTimer(Listener):
     """Counts the seconds in which some thread of the process compiles a kernel.
 
     Kernels from the cache on disk do not count: they load in no time.
@@ -97,9 +108,9 @@ def _tell_safely(text: str) -> None:
 # Listeners stay for good: taking one out while another thread compiles could lose it an event,
 # and one that hears of nothing but compilations costs nothing.
 compilation = CompileTimer()
-event.register("numba:compile", compilation)
+register("numba:compile", compilation)
 _notice = CompileNotice(_tell_safely)
-event.register("numba:compile", _notice)
+register("numba:compile", _notice)
 
 
 @contextlib.contextmanager
@@ -108,7 +119,7 @@ def compilation_told(tell: Callable[[str], None]) -> Iterator[CompileTimer]:
     pending, _notice.pending = _notice.pending, False
     notice = CompileNotice(tell, patience=0.0)
     try:
-        with event.install_listener("numba:compile", notice):
+        with install_listener("numba:compile", notice):
             yield notice
     finally:
         _notice.pending = pending and notice.pending

@@ -23,12 +23,17 @@ _SECONDS_TO_LOCK = 1.0
 
 
 @contextmanager
-def atomic_write(path: str | os.PathLike[str]) -> Iterator[Path]:
+def atomic_write(
+    path: str | os.PathLike[str], *, private: bool = False, flushed: bool = True
+) -> Iterator[Path]:
     """Yield the path of a temporary file to write, and put it in place of ``path`` at the end.
 
     The temporary file lies in the same directory, is flushed to disk before it is renamed, and is
     removed if anything goes wrong (an error, a full disk, Ctrl-C): then ``path`` is as it was. What
     a killed process left is removed by a later call for the same ``path``.
+
+    ``private`` files are for this user's eyes only. Files that can be made again need not be
+    ``flushed``: after a power failure they may be damaged.
     """
     # A link's target is replaced, not the link.
     target = Path(os.path.realpath(path))
@@ -43,9 +48,11 @@ def atomic_write(path: str | os.PathLike[str]) -> Iterator[Path]:
         os.close(handle)
         handle = -1
     try:
-        _take_mode(part, target)
+        if not private:  # as the temporary file is
+            _take_mode(part, target)
         yield part
-        _flush(part)
+        if flushed:
+            _flush(part)
         os.replace(part, target)
     except BaseException as error:
         with suppress(OSError):
@@ -58,12 +65,16 @@ def atomic_write(path: str | os.PathLike[str]) -> Iterator[Path]:
         if handle >= 0:
             os.close(handle)
     # The file is complete and in place: a file system that cannot flush directories is no error.
-    with suppress(OSError):
-        _flush(target.parent)
+    if flushed:
+        with suppress(OSError):
+            _flush(target.parent)
 
 
-def remove_strays(folder: Path, pattern: str, locked: bool) -> None:
-    """Remove temporary files of killed processes; ``locked`` are those that hold a lock."""
+def remove_strays(folder: Path, pattern: str = "*.part", *, locked: bool = False) -> None:
+    """Remove temporary files of killed processes: those a day old, in any case.
+
+    ``locked`` says that their processes hold locks. Then those without one go at once.
+    """
     for stray in folder.glob(pattern):
         with suppress(OSError):
             age = time.time() - stray.stat().st_mtime

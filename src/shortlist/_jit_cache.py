@@ -15,7 +15,6 @@ import shutil
 import stat
 import sys
 import tempfile
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cache
@@ -24,7 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from shortlist import __version__
-from shortlist._files import remove_strays
+from shortlist._files import atomic_write, remove_strays
 from shortlist._folders import default_cache_dir
 
 PACKAGE = Path(__file__).parent
@@ -34,8 +33,6 @@ OFF_SWITCH = "SHORTLIST_JIT_CACHE"
 
 _MAGIC = b"shortlist kernel 1\n"
 _DIGEST_BYTES = hashlib.sha256().digest_size
-# A temporary file this old was left behind by a process that was killed.
-_STALE_SECONDS = 3600.0
 
 
 @cache
@@ -114,7 +111,7 @@ def _open_place(root: Path) -> Place:
         return Place(folder, f"{folder}: {error.strerror}")
     if fresh:
         _drop_old_caches(folder)
-    _drop_abandoned_files(folder)
+    remove_strays(folder)
     return Place(folder)
 
 
@@ -152,13 +149,6 @@ def _drop_old_caches(current: Path) -> None:
             shutil.rmtree(folder, ignore_errors=True)
 
 
-def _drop_abandoned_files(folder: Path) -> None:
-    for path in folder.glob("*.part"):
-        with contextlib.suppress(OSError):
-            if time.time() - path.stat().st_mtime > _STALE_SECONDS:
-                path.unlink()
-
-
 @cache
 def _versions() -> str:
     packages = {name: version(name) for name in ("numba", "llvmlite", "numpy")}
@@ -184,16 +174,9 @@ class KernelFile:
 
     def write(self, content: bytes) -> None:
         """Put the file in its place in one step; raise OSError if that cannot be done."""
-        remove_strays(self.path.parent, "tmp*.part", locked=False)
-        number, temporary = tempfile.mkstemp(prefix="tmp", suffix=".part", dir=self.path.parent)
-        try:
-            with open(number, "wb") as file:
-                file.write(_MAGIC + self._checksum(content) + content)
-            os.replace(temporary, self.path)
-        except BaseException:
-            with contextlib.suppress(OSError):
-                os.unlink(temporary)
-            raise
+        # A file that a power failure damaged is seen by its checksum.
+        with atomic_write(self.path, private=True, flushed=False) as part:
+            part.write_bytes(_MAGIC + self._checksum(content) + content)
 
     def _checksum(self, content: bytes) -> bytes:
         """Of the key too, so that a file under another's name is refused."""
@@ -228,7 +211,7 @@ class KernelCache:
 
     def load_overload(self, signature: Any, target_context: Any) -> Any:
         """The kernel compiled for these types, or None."""
-        if not self._enabled:
+        if not self._keeps(signature):
             return None
         # An error here costs a compilation, and nothing else.
         with contextlib.suppress(Exception):
@@ -242,12 +225,15 @@ class KernelCache:
 
     def save_overload(self, signature: Any, result: Any) -> None:
         """Keep a kernel that has been compiled for these types."""
-        if not self._enabled:
+        if not self._keeps(signature):
             return
         with contextlib.suppress(Exception):
             content = self._codec.serialise(result)
             if content is not None:
                 self._file(signature, result.target_context).write(content)
+
+    def _keeps(self, signature: Any) -> bool:
+        return self._enabled and self._codec.all_known(_arguments(signature))
 
     def _file(self, signature: Any, target_context: Any) -> KernelFile:
         types = self._codec.describe(_arguments(signature))

@@ -217,6 +217,22 @@ def _describe_type(argument: Any) -> str:
     return f"{kind.__module__}.{kind.__qualname__}({describe(argument.types)})"
 
 
+def all_known(arguments: Iterable[Any]) -> bool:
+    """Whether the classes among the arguments' types are the package's own.
+
+    Kernels are chosen by such classes. Those of a class from outside are from outside too, and
+    their sources are not hashed.
+    """
+    for argument in arguments:
+        if isinstance(argument, types.BaseTuple):
+            kind = getattr(argument, "instance_class", None)
+            if kind is not None and kind.__module__.partition(".")[0] != __package__:
+                return False
+            if not all_known(argument.types):
+                return False
+    return True
+
+
 def describe_target(target_context: Any) -> str:
     """The machine and the settings that code is made for."""
     settings = {name: getattr(config, name, None) for name in _SETTINGS}

@@ -17,7 +17,6 @@ import numba
 import numpy as np
 from llvmlite import ir
 from numba import types
-from numba.core.cgutils import alloca_once_value
 from numba.extending import intrinsic
 
 from shortlist._jit import njit
@@ -83,7 +82,11 @@ class _Call:
         return _Matrix(self._context, self._builder, self._types[place], self._values[place])
 
     def by_reference(self, value: Any) -> Any:
-        return alloca_once_value(self._builder, value)
+        # A place on the stack is made once for a kernel, not in every round of its loops.
+        with self._builder.goto_entry_block():
+            place = self._builder.alloca(value.type)
+        self._builder.store(value, place)
+        return place
 
     def letter(self, letter: str) -> Any:
         return self.by_reference(ir.Constant(ir.IntType(8), ord(letter)))

@@ -2,6 +2,7 @@
 
 import json
 import os
+import pickle
 import signal
 import subprocess
 import sys
@@ -255,6 +256,21 @@ def test_a_killed_driver_is_resumed(tmp_path):
     first, second = model.result_.history[:2]
     assert 0 < first.epoch <= 3
     assert second.gap < first.gap
+
+
+@pytest.mark.parametrize("loss", ["softmax", "hinge"])
+def test_a_warm_start_after_the_workers_are_gone(loss):
+    """Their duals are gone with them: smooth losses go on from the weights, hinges start anew."""
+    model = TopKClassifier(loss, tol=TOL, random_state=0, warm_start=True)
+    distributed.fit(model, X, Y, sample_weight=WEIGHTS, n_workers=2)
+    epochs = model.result_.epochs
+    model = pickle.loads(pickle.dumps(model))
+    distributed.fit(model, X, Y, sample_weight=WEIGHTS, n_workers=2)
+    check(model, loss)
+    if loss == "softmax":
+        assert model.result_.epochs < 0.5 * epochs
+    # One machine goes on from there too.
+    check(model.fit(X, Y, WEIGHTS), loss)
 
 
 def test_a_silent_worker_is_named(groups):

@@ -38,6 +38,8 @@ def proximal_point(conjugate: Conjugate, q: NDArray, eta: float) -> NDArray:
 
 
 def _conjugate(row: Instance, v: cp.Variable, y: int) -> tuple[cp.Expression, list]:
+    if row.formulas is not None:
+        return row.formulas.program(v, y)
     if row.one_vs_all:
         sign = np.ones(row.m)
         sign[y] = -1.0

@@ -41,6 +41,8 @@ def _moved(v, entries):
 
 def _outside(row, v, y, by):
     """Points that miss the domain by ``by``, each in one of its constraints."""
+    if row.formulas is not None:
+        return row.formulas.outside(v, y, by)
     wrong = np.delete(np.arange(row.m), y)
     first = wrong[0]
     if row.one_vs_all:

@@ -1,4 +1,4 @@
-"""How to add a loss: kernels on one example, a NamedTuple that names them, traits. Three steps.
+"""How to add a loss: its file, its entry in the table of losses, its row in the tests.
 
 The tutorial's loss is the squared hinge of the margin to the best wrong label,
 
@@ -9,19 +9,27 @@ with x = v without y on the ray x >= 0, s = <1, x>.
 
 from typing import NamedTuple
 
+import cvxpy as cp
 import numpy as np
 import pytest
 from sklearn.datasets import load_digits
 
+from shortlist import TopKClassifier, losses
 from shortlist._jit import njit
 from shortlist.losses.base import Loss
+from shortlist.losses.entries import ENTRIES, Entry, Parameters
 from shortlist.losses.kernels import Kernels, register
 from shortlist.solvers.problem import Problem
 from shortlist.solvers.storage import Costs, open_storage
 from shortlist.solvers.strategy.train import train
+from tests.instances import Formulas, Instance
+from tests.losses import test_conjugates, test_dual_steps, test_gradients, test_numerics
+from tests.losses import test_values as values
+from tests.solvers.problems import STORAGES
+from tests.solvers.test_certificates import check_gap
 
 
-# 1. The kernels, with the problem each solves.
+# 1. The file: first the kernels, with the problem each solves.
 @njit
 def _value_gradient(loss, f, y, v, work):
     best = 0 if y != 0 else 1
@@ -43,7 +51,8 @@ def _conjugate(loss, v, y):
 
 @njit
 def _violation(loss, v, y):
-    worst = abs(np.float64(v.sum()))
+    total = np.float64(v.sum())
+    worst = abs(total) if np.isfinite(total) else np.inf
     for j in range(v.shape[0]):
         if j != y:
             worst = max(worst, -np.float64(v[j]))
@@ -54,8 +63,12 @@ def _violation(loss, v, y):
 def _dual_step(loss, q, y, eta, start, v, work):
     """min over x >= 0 of  s^2/2 - s - <q - q_y, x> + eta/2 (|x|^2 + s^2),  by its threshold.
 
-    x_j = max(0, u_j - t) / eta, u_j = q_j - q_y, where t = (1 + eta) s - 1; t by bisection.
+    x_j = max(0, u_j - t) / eta, u_j = q_j - q_y, where t = (1 + eta) s - 1; t by bisection. An
+    example of zeros has eta = 0: its dual is the gradient.
     """
+    if eta == 0.0:
+        _value_gradient(loss, q, y, v, work)
+        return
     low = -1.0
     high = -1.0
     for j in range(q.shape[0]):
@@ -79,7 +92,7 @@ def _dual_step(loss, q, y, eta, start, v, work):
     v[y] = v.dtype.type(-s)
 
 
-# 2. The family: a NamedTuple of parameters, registered with its kernels.
+# Then the family: a NamedTuple of parameters, by whose type the kernels are found.
 class SquaredHinge(NamedTuple):
     k: int = 1
 
@@ -87,8 +100,8 @@ class SquaredHinge(NamedTuple):
 register(SquaredHinge, Kernels(_value_gradient, _conjugate, _violation, _dual_step))
 
 
-# 3. The loss with its traits. In the package this is an entry of losses/registry.py.
-def squared_hinge() -> Loss:
+# Last the function that makes the loss with its traits, of what losses.get was given.
+def squared_hinge(given: Parameters) -> Loss:
     return Loss(
         "squared_hinge",
         k=1,
@@ -102,6 +115,104 @@ def squared_hinge() -> Loss:
     )
 
 
+# 2. The entry. In the package it stands in losses/entries.py.
+ENTRY = Entry(
+    "squared_hinge",
+    "squared hinge",
+    "squared multiclass hinge",
+    "1/2 max(0, 1 + max u_j)^2",
+    calibrated="not known",
+    torch="none",
+    home=f"{__name__}:squared_hinge",
+    uses=(),
+)
+
+
+# 3. The row, with the formulas. In the package it stands in tests/instances.py.
+def _value(f, y):
+    return 0.5 * max(0.0, 1.0 + np.delete(f, y).max() - f[y]) ** 2
+
+
+def _program(v, y):
+    wrong = [j for j in range(v.size) if j != y]
+    return 0.5 * cp.square(v[y]) + v[y], [v[wrong] >= 0, cp.sum(v) == 0]
+
+
+def _random_dual(rng, y):
+    x = rng.choice([0.0, 0.1, 2.0], size=4)
+    return np.insert(x, y, -x.sum())
+
+
+def _outside(v, y, by):
+    negative, unbalanced = v.copy(), v.copy()
+    wrong = (y + 1) % v.size
+    negative[wrong] = -by
+    negative[y] -= negative.sum()
+    unbalanced[y] += by
+    return [negative, unbalanced]
+
+
+ROW = Instance(
+    "squared_hinge",
+    m=5,
+    formulas=Formulas(
+        _value, lambda v, y: 0.5 * v[y] ** 2 + v[y], _program, _random_dual, _outside, smooth=False
+    ),
+)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def entry():
+    """The entry, for the time of these tests."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(ENTRIES, ENTRY.name, ENTRY)
+        yield
+
+
+# Every battery over the table of instances but those of extreme scores: these duals grow with them.
+BATTERIES = [
+    values.test_value_is_the_definition,
+    values.test_value_is_the_supremum_over_the_dual,
+    test_gradients.test_gradient_by_finite_differences,
+    test_gradients.test_value_and_gradient_are_those_of_the_single_calls,
+    test_gradients.test_gradient_sums_to_zero_unless_one_vs_all,
+    test_gradients.test_fenchel_young_holds_with_equality_at_the_gradient,
+    test_gradients.test_subgradient_inequality_at_kinks,
+    test_conjugates.test_inside_the_domain_finite_and_right,
+    test_conjugates.test_infinite_entries_are_outside,
+    test_conjugates.test_rounding_counts_as_inside,
+    test_dual_steps.test_dual_step_by_a_generic_solver,
+    test_dual_steps.test_no_dual_point_does_better,
+    test_dual_steps.test_without_curvature_the_step_is_the_gradient,
+    test_dual_steps.test_one_eta_for_each_example,
+    test_numerics.test_batch_is_the_loop_of_singles,
+]
+
+
+@pytest.mark.parametrize("battery", BATTERIES, ids=lambda battery: battery.__name__)
+def test_batteries(battery):
+    battery(ROW)
+
+
+@pytest.mark.parametrize("by", [1.0, 1e-3, 1e-9])
+def test_outside_the_domain(by):
+    test_conjugates.test_outside_the_domain_infinite(ROW, by)
+
+
+@pytest.mark.parametrize("storage", STORAGES)
+def test_certificates(storage):
+    check_gap(ROW, np.float64, storage)
+
+
+def test_the_table_tells_its_traits():
+    assert "squared_hinge" in losses.names()
+    row = losses.table()[-1]
+    assert (row["loss"], row["convex"], row["smooth"]) == ("squared_hinge", "yes", "no")
+    assert (row["SDCA"], row["several labels"]) == ("yes", "no")
+    with pytest.raises(ValueError, match="'squared_hinge' takes one right label per example"):
+        losses.get("squared_hinge", multilabel=True)
+
+
 @pytest.fixture(scope="module")
 def digits():
     X, y = load_digits(return_X_y=True)
@@ -109,7 +220,7 @@ def digits():
 
 
 def test_fenchel_young_holds_with_equality_at_the_gradient():
-    loss = squared_hinge()
+    loss = losses.get("squared_hinge")
     f = np.random.default_rng(0).normal(size=(50, 6))
     y = np.arange(50) % 6
     v = loss.gradient(f, y)
@@ -118,7 +229,7 @@ def test_fenchel_young_holds_with_equality_at_the_gradient():
 
 
 def test_the_dual_step_is_a_minimum():
-    loss = squared_hinge()
+    loss = losses.get("squared_hinge")
     rng = np.random.default_rng(1)
     q, y, eta = rng.normal(size=(30, 5)), np.arange(30) % 5, 0.7
     v = loss.dual_step(q, y, eta)
@@ -136,8 +247,19 @@ def test_the_dual_step_is_a_minimum():
 def test_it_trains_with_a_certificate(digits):
     X, y = digits
     costs = Costs(y, np.full(len(y), 0.1))
-    solution = train(Problem(open_storage(X, 1.0), costs, 10, squared_hinge()), tol=1e-4, seed=0)
+    solution = train(
+        Problem(open_storage(X, 1.0), costs, 10, losses.get("squared_hinge")), tol=1e-4, seed=0
+    )
     assert solution.result.status == "converged"
     assert solution.result.relative_gap <= 1e-4
     scores = X @ solution.weights[:-1] + solution.weights[-1]
     assert (scores.argmax(axis=1) == y).mean() > 0.95
+
+
+def test_it_trains_a_classifier(digits):
+    X, y = digits
+    model = TopKClassifier("squared_hinge", C=0.1, tol=1e-4, random_state=0).fit(X, y)
+    assert model.result_.status == "converged"
+    assert model.result_.relative_gap <= 1e-4
+    assert model.score(X, y) > 0.95
+    assert not hasattr(model, "predict_proba")

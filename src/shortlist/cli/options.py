@@ -9,6 +9,7 @@ from typer import Argument, Option
 
 from shortlist.cli.liblinear import loss_of_type
 from shortlist.cli.unfold import option
+from shortlist.losses.entries import names
 
 MODEL = "The model"
 KERNEL = "Kernel"
@@ -17,12 +18,9 @@ OUTPUT = "Output"
 LARGEST_SEED = 2**32 - 1
 
 
-# What an option can be chosen from: the names that the library knows, which is not imported for
-# --help.
-LossName = StrEnum(
-    "LossName",
-    "entropy softmax smooth_hinge hinge truncated_entropy ova_logistic ova_smooth_hinge ova_hinge",
-)
+# What an option can be chosen from: names that the library knows. Of it only the table of losses is
+# imported for --help.
+LossName = StrEnum("LossName", names())  # type: ignore[misc]
 Kernel = StrEnum("Kernel", "rbf poly linear precomputed")
 Variant = StrEnum("Variant", "alpha beta printed")
 Ties = StrEnum("Ties", "optimistic pessimistic expected")
@@ -60,7 +58,7 @@ class LossOptions:
         "What to minimise: entropy (softmax regression at k=1), smooth_hinge, hinge (the "
         "multiclass SVM at k=1), truncated_entropy (nonconvex), or one-vs-all: ova_logistic, "
         "ova_smooth_hinge, ova_hinge. softmax is entropy at k=1.",
-        LossName.entropy,
+        LossName("entropy"),
     )
     k: int = option(
         "-k --k K", "Length of the shortlist to train for, 1 to the number of classes less one.", 1
@@ -76,7 +74,7 @@ class LossOptions:
         """The loss, by its name or LIBLINEAR's number."""
         if self.liblinear_type is None:
             return self.loss.value
-        if self.loss is not LossName.entropy:
+        if self.loss is not LossName("entropy"):
             raise ValueError("-s and --loss exclude each other")
         return loss_of_type(self.liblinear_type)
 

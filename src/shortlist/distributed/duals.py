@@ -20,16 +20,12 @@ NUMBERS_AT_ONCE = 1 << 22
 
 
 class RemoteDuals:
-    """The duals that the workers keep. ``outdated`` tells that some of them were lost."""
+    """The duals that the workers keep, for as long as they live."""
 
-    nbytes = math.inf  # never copied
+    nbytes = math.inf  # never copied, and gone after the fit
 
     def __init__(self, group: Group, shape: tuple[int, int], dtype: np.dtype) -> None:
         self.group, self.shape, self.dtype = group, shape, dtype
-
-    @property
-    def outdated(self) -> bool:
-        return bool(self.group.replaced)
 
 
 def entries_of(duals: Duals) -> Entries:

@@ -15,7 +15,7 @@ from sklearn.utils.extmath import row_norms
 from sklearn.utils.validation import check_is_fitted
 
 from shortlist.estimators.normalization import normalized
-from shortlist.estimators.training import check_input, constant_feature, loss_of
+from shortlist.estimators.training import check_input, constant_feature
 from shortlist.estimators.updates import LastFit
 from shortlist.losses import Loss
 from shortlist.projections.checks import check_k
@@ -93,7 +93,7 @@ class CertifiedShortlists:
             return []
         last: LastFit | None = getattr(self, "_last", None)
         kept = last is not None and last.rows is not None and len(last.solution.state.duals) > 0
-        if kept and self._own_distances is None and loss_of(self).separable:
+        if kept and self._own_distances is None and model._separable:
             assert last is not None
             self._own_distances = distances_of_classes(last, constant_feature(self))
         shared = np.full(len(model.classes_), distance / np.sqrt(2.0))

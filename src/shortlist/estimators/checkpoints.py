@@ -17,8 +17,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
-from sklearn.utils import get_tags
 
 from shortlist._encoding import Decoder, Encoder
 from shortlist._record_checks import (
@@ -36,11 +34,9 @@ from shortlist._state_files import (
     told_as,
     write_state,
 )
-from shortlist.datasets.on_disk import RowsOnDisk
 from shortlist.errors import CheckpointError
 from shortlist.estimators.convergence import level_outside
-from shortlist.estimators.elsewhere import HeldByWorkers, HeldElsewhere, stays_elsewhere
-from shortlist.estimators.training import check_input
+from shortlist.estimators.examples import contents_of_rows, examples_of
 from shortlist.solvers.duals import Duals, SparseDuals
 from shortlist.solvers.problem import Problem
 from shortlist.solvers.records.checkpoint import STAGES, Snapshot, Stage
@@ -53,7 +49,6 @@ _PARAMETERS = (
     *("kernel", "gamma_", "degree", "coef0"),
     *("loss", "k", "variant", "smoothing", "C", "fit_intercept", "intercept_scaling", "normalize"),
 )
-_ROWS_HASHED_AT_ONCE = 4096
 
 Identity = dict[str, Any]
 
@@ -64,15 +59,11 @@ def identity_of(model: Any, problem: Problem, X: Any, **more: Any) -> Identity:
     if callable(parameters.get("kernel")):
         parameters["kernel"] = getattr(model.kernel, "__qualname__", type(model.kernel).__name__)
     classes = np.frombuffer(repr(model.classes_.tolist()).encode(), np.uint8)
-    if isinstance(X, HeldByWorkers):
-        hashes = X.hashes()
-        more["n_workers"] = len(hashes)  # the order of the examples depends on it
-        examples = _hash([np.frombuffer("".join(hashes).encode(), np.uint8)])
-    else:
-        examples = hash_of_rows(_rows_of(model, X))
+    examples = examples_of(X, getattr(model, "memory_limit", None))  # kernels have no such limit
+    contents, layout = examples.contents(model)
     return {
-        "parameters": {**parameters, **more},
-        "examples": examples,
+        "parameters": {**parameters, **more, **layout},
+        "examples": _hash(contents),
         "labels": _hash([problem.costs.y, classes]),
         "weights of examples": _hash([problem.costs.cost]),
         "margins": _hash_of(problem.loss.margins),
@@ -82,33 +73,7 @@ def identity_of(model: Any, problem: Problem, X: Any, **more: Any) -> Identity:
 
 def hash_of_rows(rows: Any) -> str:
     """A hash of a matrix, the same for rows in memory and on disk."""
-    return _hash(_contents(rows))
-
-
-def _rows_of(model: Any, X: Any) -> Any:
-    """X as training sees it."""
-    rows = stays_elsewhere(X, getattr(model, "memory_limit", None))
-    if isinstance(rows, HeldElsewhere):
-        raise ValueError("checkpoint is for examples that this process reads itself")
-    if rows is None:
-        accept_sparse = "csr" if get_tags(model).input_tags.sparse else False
-        X = X[:] if isinstance(X, RowsOnDisk) else X
-        rows = check_input(model, X, reset=False, accept_sparse=accept_sparse)
-    return rows
-
-
-def _contents(rows: Any) -> Iterator[NDArray]:
-    """Arrays that hold all that the rows do."""
-    for begin in range(0, rows.shape[0], _ROWS_HASHED_AT_ONCE):
-        piece = rows[begin : begin + _ROWS_HASHED_AT_ONCE]
-        if sparse.issparse(piece):
-            yield from (
-                piece.data,
-                piece.indices.astype(np.int64),
-                np.diff(piece.indptr).astype(np.int64),
-            )
-        else:
-            yield piece
+    return _hash(contents_of_rows(rows))
 
 
 def _hash(arrays: Iterable[NDArray]) -> str:

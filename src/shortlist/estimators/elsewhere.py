@@ -1,29 +1,29 @@
-"""Examples that do not lie in this process's memory, and the limit on what may.
+"""Storages of examples in memory and on disk, under a limit on memory or none.
 
-``X`` may be rows on disk (:mod:`shortlist.datasets.on_disk`), memory maps under a
-``memory_limit``, or any object that is :class:`HeldElsewhere`, such as the rows that the workers of
-a cluster hold. All take the same way through a fit from there on.
+Examples may also be with others: :class:`HeldElsewhere` is what such rows are, as those that the
+workers of a cluster hold.
 """
 
 import shutil
-import sys
 import tempfile
 from numbers import Integral
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
-from sklearn.utils import check_consistent_length
-from sklearn.utils.validation import check_array, column_or_1d
 
 from shortlist._memory import parse_bytes, resident_bytes
-from shortlist.datasets.on_disk import JoinedRows, RowsOnDisk, rows_on_disk
+from shortlist.datasets.on_disk import RowsOnDisk
 from shortlist.estimators.normalization import normalized
 from shortlist.losses import Loss
-from shortlist.solvers.memory import check_memory
 from shortlist.solvers.placing import Placing, describe, place
 from shortlist.solvers.storage import PiecedStorage, Storage, open_storage
+
+
+class StorageElsewhere(Storage, Protocol):
+    """A storage that also tells how a limit on memory is kept there, if there is one."""
+
+    memory_plan: str | None
 
 
 @runtime_checkable
@@ -35,7 +35,7 @@ class HeldElsewhere(Protocol):
 
     def open_storage(
         self, bias: float, n_classes: int, loss: Loss, normalize: str | None
-    ) -> Storage: ...
+    ) -> StorageElsewhere: ...
 
 
 @runtime_checkable
@@ -61,9 +61,9 @@ class _NormalizedRows(RowsOnDisk):
 
 def normalized_rows(X: Any, normalize: str | None) -> Any:
     """``normalized``, for rows in memory and on disk."""
-    if isinstance(X, RowsOnDisk) and normalize is not None:
-        return _NormalizedRows(X, normalize)
-    return X if isinstance(X, RowsOnDisk) else normalized(X, normalize)
+    if not isinstance(X, RowsOnDisk):
+        return normalized(X, normalize)
+    return X if normalize is None else _NormalizedRows(X, normalize)
 
 
 class _RowsInMemory:
@@ -91,40 +91,6 @@ def check_memory_limit(value: Any) -> int | None:
             f'memory_limit must be a number of bytes, or text such as "4GB"; got {value!r}'
         )
     return int(found)
-
-
-def stays_elsewhere(X: Any, memory_limit: Any) -> Any:
-    """X as rows that are not brought into memory; None if they are to be."""
-    limited = check_memory_limit(memory_limit) is not None
-    if isinstance(X, HeldElsewhere):
-        return X
-    if not limited:
-        return None
-    if _on_disk(X):
-        return rows_on_disk(X)
-    # One matrix in several shards.
-    shards = isinstance(X, list | tuple) and len({shard.shape[1] for shard in X if _on_disk(shard)})
-    if shards == 1 and all(_on_disk(shard) for shard in X):
-        return JoinedRows([rows_on_disk(shard) for shard in X])
-    return None
-
-
-def _on_disk(X: Any) -> bool:
-    mapped = isinstance(X, np.memmap) and X.ndim == 2 and X.dtype.kind == "f" and X.size > 0
-    return isinstance(X, RowsOnDisk) or mapped
-
-
-def check_elsewhere(estimator: Any, X: Any, y: Any, several: bool) -> tuple[Any, NDArray]:
-    """What ``check_input`` does, for rows that are not looked at here: their storage does."""
-    if several:
-        y = check_array(y, accept_sparse="csr", dtype=None)
-    else:
-        y = column_or_1d(y, warn=True)
-    check_consistent_length(X, y)
-    estimator.n_features_in_ = X.shape[1]
-    if hasattr(estimator, "feature_names_in_"):
-        del estimator.feature_names_in_
-    return normalized_rows(X, estimator.normalize) if isinstance(X, RowsOnDisk) else X, y
 
 
 def store_examples(X: Any, bias: float) -> Storage:
@@ -161,30 +127,3 @@ def open_limited(
     rows_per_piece = max(1, placing.piece_bytes // row_bytes)
     storage = PiecedStorage(rows, bias, rows_per_piece, placing.duals, placing.most_dual_bytes)
     return storage, describe(placing, storage.n_pieces)
-
-
-def open_examples(
-    estimator: Any, X: Any, n_classes: int, loss: Loss, bias: float
-) -> tuple[Storage, str | None]:
-    """The storage of checked input, and how a limit on memory is kept, if there is one."""
-    limit = check_memory_limit(estimator.memory_limit)
-    if isinstance(X, HeldElsewhere):
-        there = X.open_storage(bias, n_classes, loss, estimator.normalize)
-        told = getattr(there, "memory_plan", None)
-        _tell(estimator, told)
-        return there, told
-    told = None
-    if limit is not None:
-        storage, told = open_limited(X, n_classes, loss, bias, limit)
-        _tell(estimator, told)
-        if storage is not None:
-            return storage, told
-    if isinstance(X, RowsOnDisk):
-        X = check_array(X[:], accept_sparse="csr", dtype=[np.float64, np.float32])
-    check_memory(X, n_classes, loss.sparse_duals)
-    return store_examples(X, bias), told
-
-
-def _tell(estimator: Any, plan: str | None) -> None:
-    if estimator.verbose and plan is not None:
-        sys.stderr.write(f"memory limit {estimator.memory_limit}: {plan}\n")

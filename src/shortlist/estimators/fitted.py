@@ -48,25 +48,25 @@ def fit_model(
 ) -> tuple[Problem, Any, Solution]:
     """Check the data, train ``model`` and make it a fitted one; what both classifiers' fit does.
 
-    Returns the problem, the examples as ``model._problem`` made them, and the solution.
+    Returns the problem, the examples as they were checked, and the solution.
     """
     model._warn_if_chosen_by_own_score()
-    problem, examples = model._problem(X, y, sample_weight)
-    accuracy = model._accuracy_on(examples, *validation)
+    problem, rows = model._problem(X, y, sample_weight)
+    accuracy = model._accuracy_on(rows, *validation)
     checkpoint = open_checkpoint(model, problem, X)
     resume = checkpoint.snapshot() if checkpoint is not None else None
     start = model._warm_start(problem) if resume is None else (None, None)
     data = {"X": X, "y": y}
     data["metadata"] = {} if sample_weight is None else {"sample_weight": sample_weight}
     options = {"accuracy": accuracy, "keeper": checkpoint, "resume": resume}
-    solution = train_model(model, problem, examples, start, callback, data, **options)
-    return problem, examples, solution
+    solution = train_model(model, problem, rows, start, callback, data, **options)
+    return problem, rows, solution
 
 
 def train_model(
     model: Any,
     problem: Problem,
-    examples: Any,
+    rows: Any,
     start: tuple[State | None, NDArray | None],
     callback: Callback | None,
     data: dict[str, Any],
@@ -77,12 +77,11 @@ def train_model(
     ``data`` is what scikit-learn's callbacks are told of the user's data; ``options`` are further
     ones of ``train``.
     """
-    title = f"{model.loss} k={model.k} C={model.C:g}"
-    attributes = partial(model._attributes, examples=examples)
+    attributes = partial(model._attributes, rows=rows)
     state, weights = start
     with (
         told_to_scikit_learn(model, callback, attributes, **data) as told,
-        with_progress(model.verbose, title, told) as shown,
+        with_progress(model.verbose, title_of(model), told) as shown,
     ):
         solution = train(
             problem,
@@ -95,9 +94,19 @@ def train_model(
             **options,
         )
         adopt(model, attributes(solution.weights), solution.result)
+    warn_of_ending(model, problem, solution)
+    return solution
+
+
+def title_of(model: Any) -> str:
+    """A fit in a line of progress."""
+    return f"{model.loss} k={model.k} C={model.C:g}"
+
+
+def warn_of_ending(model: Any, problem: Problem, solution: Solution) -> None:
+    """Warn unless the fit converged."""
     squares, precision = problem.storage.kappa, solution.weights.dtype
     warn_unless_converged(solution.result, model.C, model.tol, squares, precision)
-    return solution
 
 
 def adopt(model: Any, attributes: dict[str, Any], result: Result) -> None:

@@ -26,25 +26,16 @@ from shortlist.estimators.kernel_matrix import (
     PrecomputedMatrix,
     resolve_gamma,
 )
-from shortlist.estimators.multilabel import is_indicator
 from shortlist.estimators.paths import PathMixin
-from shortlist.estimators.shortlists import ShortlistClassifier
-from shortlist.estimators.training import (
-    check_input,
-    check_parameters,
-    check_scale,
-    encode_targets,
-    loss_of,
-    make_costs,
-    takes_several_labels,
-    with_counted_margins,
-)
+from shortlist.estimators.problem import TrainedClassifier
+from shortlist.estimators.training import check_input, takes_several_labels
 from shortlist.estimators.two_classes import folded, unfolded
-from shortlist.estimators.updates import LastFit, duals_fit
+from shortlist.estimators.updates import LastFit, Rows, duals_fit
+from shortlist.losses import Loss
 from shortlist.solvers.memory import training_bytes
 from shortlist.solvers.problem import Problem
 from shortlist.solvers.records.run import Callback
-from shortlist.solvers.storage import GramStorage, State
+from shortlist.solvers.storage import GramStorage, State, Storage
 from shortlist.solvers.storage.base import chunks
 from shortlist.solvers.strategy.path import state_from_duals
 from shortlist.solvers.threads import one_blas_thread
@@ -56,7 +47,12 @@ _MIB = 1 << 20
 ONE_THREAD_ROWS = 3000
 
 
-class KernelTopKClassifier(PathMixin, CallbackSupportMixin, ShortlistClassifier):
+def _in_double(X: Any) -> Any:
+    """Rows for a kernel: distances are differences of large inner products."""
+    return X.astype(np.float64, copy=False)
+
+
+class KernelTopKClassifier(PathMixin, CallbackSupportMixin, TrainedClassifier):
     """Classifier with a kernel, trained for its shortlist of k labels, with a certificate.
 
     Minimises  1/2 |f|^2 + C sum_i w_i L(y_i, f(x_i))  over the functions of the kernel's space,
@@ -219,9 +215,7 @@ class KernelTopKClassifier(PathMixin, CallbackSupportMixin, ShortlistClassifier)
         state = last.solution.state
         return state_from_duals(problem, state.duals, state.starts), None
 
-    def _accuracy_on(
-        self, examples: Any, X_val: Any, y_val: Any
-    ) -> Callable[[NDArray], float] | None:
+    def _accuracy_on(self, rows: Rows, X_val: Any, y_val: Any) -> Callable[[NDArray], float] | None:
         if not is_given(X_val, y_val):
             return None
         X_val = self._validated(X_val, reset=False)
@@ -229,39 +223,32 @@ class KernelTopKClassifier(PathMixin, CallbackSupportMixin, ShortlistClassifier)
         if self.kernel == "precomputed":
             K = X_val
         else:
-            K = self._function()(X_val.astype(np.float64, copy=False), examples)
+            K = self._function()(_in_double(X_val), _in_double(rows.X))
         bias2 = float(self.intercept_scaling) ** 2 if self.fit_intercept else 0.0
         return lambda weights: accuracy(K @ weights + bias2 * weights.sum(axis=0))
 
-    def _problem(self, X: Any, y: Any, sample_weight: Any) -> tuple[Problem, Any]:
-        """Check what the user gave; returns the problem and the examples to choose support from."""
-        check_parameters(self)
+    def _checked(self, X: Any, y: Any, loss: Loss) -> tuple[Any, Any]:
         self._check_kernel_parameters()
         if self.fit_intercept == "free":
             raise ValueError(
                 "fit_intercept='free' is for TopKClassifier; kernels take True or False"
             )
-        several = is_indicator(y)
-        X, y = self._validated(X, y=y, ensure_min_samples=2, multi_output=several)
-        loss = loss_of(self, several)
         if not loss.convex:
             raise ValueError(
                 f"loss={self.loss!r} with k={self.k} is not convex and has no kernel version: "
                 "use a convex loss, or TopKClassifier"
             )
-        classes, codes, weights = encode_targets(X, y, loss, sample_weight, self.class_weight)
-        loss = with_counted_margins(self, loss, codes, len(classes), sample_weight)
-        dtype = X.dtype
-        cache_bytes = self._check_memory(X, len(classes))
-        self.gamma_ = self._gamma(X, sample_weight)
-        examples = None
+        return self._validated(X, y=y, ensure_min_samples=2, multi_output=loss.multilabel)
+
+    def _storage(self, rows: Rows, n_classes: int, loss: Loss) -> Storage:
+        X, dtype = rows.X, rows.X.dtype
+        cache_bytes = self._check_memory(X, n_classes)
+        self.gamma_ = self._gamma(X, rows.sample_weight)
         matrix: KernelMatrix | PrecomputedMatrix
         if self.kernel == "precomputed":
             matrix = PrecomputedMatrix(X)
         else:
-            # Distances are differences of large inner products: compute them in double precision.
-            examples = X.astype(np.float64, copy=False)
-            matrix = KernelMatrix(self._function(), examples, dtype, cache_bytes)
+            matrix = KernelMatrix(self._function(), _in_double(X), dtype, cache_bytes)
         diagonal = matrix.diagonal
         if (diagonal < 0).any():
             raise ValueError(
@@ -269,11 +256,7 @@ class KernelTopKClassifier(PathMixin, CallbackSupportMixin, ShortlistClassifier)
                 f"{diagonal.min():g}"
             )
         bias = float(self.intercept_scaling) if self.fit_intercept else 0.0
-        storage = GramStorage(matrix, diagonal, dtype, bias, matrix.whole)
-        costs = make_costs(codes, weights, float(self.C))
-        check_scale(storage, costs)
-        self.classes_, self.multilabel_ = classes, several
-        return Problem(storage, costs, len(classes), loss), examples
+        return GramStorage(matrix, diagonal, dtype, bias, matrix.whole)
 
     def _gamma(self, X: Any, sample_weight: Any) -> float:
         if sample_weight is not None:
@@ -316,17 +299,16 @@ class KernelTopKClassifier(PathMixin, CallbackSupportMixin, ShortlistClassifier)
     def _function(self) -> KernelFunction:
         return KernelFunction(self.kernel, self.gamma_, self.degree, self.coef0)
 
-    def _attributes(self, coefficients: NDArray, examples: Any) -> dict[str, Any]:
+    def _attributes(self, coefficients: NDArray, rows: Rows) -> dict[str, Any]:
         """The attributes from which a model with these coefficients predicts."""
         if self._has_one_score:
-            separable = loss_of(self).separable
-            coefficients = unfolded(folded(coefficients.T, separable), separable).T
+            coefficients = unfolded(folded(coefficients.T, self._separable), self._separable).T
         support = np.flatnonzero(coefficients.any(axis=1))
         dual_coef = coefficients[support]
-        if examples is None:
+        if self.kernel == "precomputed":
             vectors = np.empty((0, self.n_features_in_), coefficients.dtype)
         else:
-            vectors = examples[support]
+            vectors = _in_double(rows.X[support])
         bias = float(self.intercept_scaling) ** 2 if self.fit_intercept else 0.0
         sums = dual_coef.sum(axis=0, dtype=np.float64)
         return {
@@ -354,7 +336,7 @@ class KernelTopKClassifier(PathMixin, CallbackSupportMixin, ShortlistClassifier)
             return X[:, self.support_]
         if len(self.support_) == 0:
             return np.zeros((X.shape[0], 0))
-        return self._function()(X.astype(np.float64, copy=False), self.support_vectors_)
+        return self._function()(_in_double(X), self.support_vectors_)
 
     def _to_state(self) -> tuple[dict[str, NDArray], dict[str, Any]]:
         check_is_fitted(self)

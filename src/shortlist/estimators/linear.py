@@ -1,5 +1,6 @@
 """The linear classifier."""
 
+import sys
 from collections.abc import Callable
 from typing import Any, Self
 
@@ -7,10 +8,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from shortlist.datasets.on_disk import RowsOnDisk
 from shortlist.estimators.callbacks import CallbackSupportMixin, with_callbacks
 from shortlist.estimators.certified import CertifiedShortlists
-from shortlist.estimators.elsewhere import check_elsewhere, open_examples, stays_elsewhere
+from shortlist.estimators.examples import examples_of
 from shortlist.estimators.fitted import (
     all_or_nothing,
     common_meta,
@@ -18,22 +18,14 @@ from shortlist.estimators.fitted import (
     restore_common,
 )
 from shortlist.estimators.held_out import accuracy_of_scores, is_given
-from shortlist.estimators.multilabel import is_indicator
 from shortlist.estimators.normalization import normalized
 from shortlist.estimators.paths import PathMixin
-from shortlist.estimators.shortlists import ShortlistClassifier
+from shortlist.estimators.problem import TrainedClassifier
 from shortlist.estimators.training import (
-    FREE_CONSTANT,
-    check_free_intercept,
     check_input,
-    check_parameters,
-    check_scale,
     constant_feature,
-    encode_targets,
     loss_of,
-    make_costs,
     takes_several_labels,
-    with_counted_margins,
 )
 from shortlist.estimators.two_classes import folded, unfolded
 from shortlist.estimators.updates import (
@@ -44,14 +36,15 @@ from shortlist.estimators.updates import (
     duals_fit,
     start_from_weights,
 )
+from shortlist.losses import Loss
 from shortlist.solvers.problem import Problem
 from shortlist.solvers.records.run import Callback
-from shortlist.solvers.storage import State
+from shortlist.solvers.storage import State, Storage
 from shortlist.solvers.strategy.path import state_from_duals
 
 
 class TopKClassifier(
-    CertifiedShortlists, UpdateMixin, PathMixin, CallbackSupportMixin, ShortlistClassifier
+    CertifiedShortlists, UpdateMixin, PathMixin, CallbackSupportMixin, TrainedClassifier
 ):
     """Linear classifier trained for its shortlist of k labels, with a certificate.
 
@@ -103,8 +96,9 @@ class TopKClassifier(
         Weights of classes, multiplied with ``sample_weight``. Not for an indicator of labels.
     warm_start : bool, default=False
         Go on from the duals of the last ``fit`` when the data has the same shape and labels. A
-        loaded model goes on from its weights, if the loss, the classes and the number of features
-        are the same and the loss is smooth; C and the examples may be others.
+        loaded model, or one that a cluster trained, goes on from its weights, if the loss, the
+        classes and the number of features are the same and the loss is smooth; C and the examples
+        may be others.
     random_state : int, RandomState or None, default=None
         Seeds the order of visits.
     verbose : int, default=0
@@ -232,38 +226,17 @@ class TopKClassifier(
         self._keep(problem, rows, solution)
         return self
 
-    def _problem(self, X: Any, y: Any, sample_weight: Any) -> tuple[Problem, Rows]:
-        """Check everything the user gave and set classes_; shared by fit and fit_path.
+    def _checked(self, X: Any, y: Any, loss: Loss) -> tuple[Any, Any]:
+        return examples_of(X, self.memory_limit).checked(self, y, loss.multilabel)
 
-        Returns the problem and the examples as they were checked.
-        """
-        check_parameters(self)
-        several = is_indicator(y)
-        elsewhere = stays_elsewhere(X, self.memory_limit)
-        if elsewhere is not None:
-            X, y = check_elsewhere(self, elsewhere, y, several)
-        else:
-            X = X[:] if isinstance(X, RowsOnDisk) else X
-            X, y = check_input(self, X, y=y, order="C", ensure_min_samples=2, multi_output=several)
-            X = normalized(X, self.normalize)
-        rows = Rows(X, y, sample_weight)
-        return self._problem_of(rows, several), rows
-
-    def _problem_of(self, rows: Rows, several: bool) -> Problem:
-        X, y, sample_weight = rows
-        loss = loss_of(self, several)
-        classes, codes, weights = encode_targets(X, y, loss, sample_weight, self.class_weight)
-        loss = with_counted_margins(self, loss, codes, len(classes), sample_weight)
-        free = FREE_CONSTANT if self.fit_intercept == "free" else 0.0
-        if free:
-            check_free_intercept(loss, classes, codes, weights)
-        costs = make_costs(codes, weights, float(self.C))
-        storage, told = open_examples(self, X, len(classes), loss, constant_feature(self))
-        check_scale(storage, costs)
-        self.classes_, self.multilabel_ = classes, several
-        if told is not None:
-            self.memory_plan_ = told
-        return Problem(storage, costs, len(classes), loss, free_intercept=free)
+    def _storage(self, rows: Rows, n_classes: int, loss: Loss) -> Storage:
+        examples = examples_of(rows.X, self.memory_limit)
+        storage, plan = examples.open_storage(self, constant_feature(self), n_classes, loss)
+        if plan is not None:
+            self.memory_plan_ = plan
+            if self.verbose:
+                sys.stderr.write(f"memory limit {self.memory_limit}: {plan}\n")
+        return storage
 
     def _warm_start(self, problem: Problem) -> tuple[State | None, NDArray | None]:
         """Duals, or weights, of the last fit to go on from, where they fit this problem."""
@@ -307,7 +280,7 @@ class TopKClassifier(
         accuracy = accuracy_of_scores(self, X_val.shape[0], y_val)
         return lambda weights: accuracy(X_val @ weights[:-1] + bias * weights[-1])
 
-    def _attributes(self, weights: NDArray, examples: Rows | None = None) -> dict[str, Any]:
+    def _attributes(self, weights: NDArray, rows: Rows) -> dict[str, Any]:
         """The attributes from which a model with these weights predicts."""
         bias = constant_feature(self)
         # A copy in any shape: the transpose of a single row is a view, and training goes on.
@@ -318,23 +291,22 @@ class TopKClassifier(
     def _from_class_weights(self, coef: NDArray, intercept: NDArray) -> dict[str, NDArray]:
         """``coef_`` and ``intercept_`` from a row for each class."""
         if self._has_one_score:
-            separable = loss_of(self).separable
-            coef, intercept = folded(coef, separable), folded(intercept, separable)
+            coef = folded(coef, self._separable)
+            intercept = folded(intercept, self._separable)
         return {"coef_": coef, "intercept_": intercept}
 
     def _class_weights(self) -> tuple[NDArray, NDArray]:
         """Coefficients (n_classes, n_features) and intercepts, a row for each class also of two."""
         if not self._has_one_score:
             return self.coef_, self.intercept_
-        separable = loss_of(self).separable
-        return unfolded(self.coef_, separable), unfolded(self.intercept_, separable)
+        return unfolded(self.coef_, self._separable), unfolded(self.intercept_, self._separable)
 
     def _scores(self, X: ArrayLike) -> NDArray:
         check_is_fitted(self)
         X = normalized(check_input(self, X, reset=False), self.normalize)
         # For a CSR matrix too the product with an array is an array.
         scores = np.asarray(X @ self.coef_.T) + self.intercept_
-        return unfolded(scores.T, loss_of(self).separable).T if self._has_one_score else scores
+        return unfolded(scores.T, self._separable).T if self._has_one_score else scores
 
     def _to_state(self) -> tuple[dict[str, NDArray], dict[str, Any]]:
         check_is_fitted(self)

@@ -12,8 +12,7 @@ from sklearn.base import clone
 from shortlist._text import Setting
 from shortlist.errors import WordedError
 from shortlist.estimators.checkpoints import Checkpoint, open_folder
-from shortlist.estimators.convergence import warn_unless_converged
-from shortlist.estimators.fitted import adopt
+from shortlist.estimators.fitted import adopt, title_of, warn_of_ending
 from shortlist.estimators.progress import with_progress
 from shortlist.estimators.training import check_scale, make_costs, seed_of
 from shortlist.solvers.records.run import Callback
@@ -53,7 +52,7 @@ class ModelPath:
         # Run the checks on a copy: they set attributes, and the user's estimator must not change.
         self.checked = clone(estimator).set_params(C=1.0)
         self.estimator = estimator
-        problem, self.examples = self.checked._problem(X, y, sample_weight)
+        problem, self.rows = self.checked._problem(X, y, sample_weight)
         costs = problem.costs
         check_scale(problem.storage, make_costs(costs.y, costs.cost, largest_C))
         seed = seed_of(estimator.random_state)
@@ -76,18 +75,15 @@ class ModelPath:
 
     def fit(self, C: float, callback: Callback | None = None) -> Any:
         """The fitted model at C."""
-        title = f"{self.estimator.loss} k={self.estimator.k} C={C:g}"
-        with with_progress(self.estimator.verbose, title, callback) as told:
-            solution = self._solve(C, told)
         model = clone(self.estimator).set_params(C=C, checkpoint=None)
+        with with_progress(model.verbose, title_of(model), callback) as told:
+            solution = self._solve(C, told)
         for name, value in vars(self.checked).items():
             # Attributes set by the checks: classes_, n_features_in_, feature_names_in_ and others.
             if name.endswith("_") and not name.startswith("_"):
                 setattr(model, name, copy.copy(value))
-        adopt(model, model._attributes(solution.weights, self.examples), solution.result)
-        kappa = self.path.problem.storage.kappa
-        precision = solution.weights.dtype
-        warn_unless_converged(solution.result, C, self.estimator.tol, kappa, precision)
+        adopt(model, model._attributes(solution.weights, self.rows), solution.result)
+        warn_of_ending(model, self.path.problem, solution)
         return model
 
     def _solve(self, C: float, told: Callback | None) -> Solution:

@@ -18,7 +18,7 @@ from shortlist.estimators.convergence import (
 from shortlist.estimators.multilabel import indicator_of
 from shortlist.estimators.training import loss_of
 from shortlist.estimators.two_classes import folded
-from shortlist.losses.registry import with_probabilities
+from shortlist.losses.registry import entry_of, with_probabilities
 from shortlist.metrics._indicators import as_indicator, hit_rate
 from shortlist.metrics._ranks import top_columns
 from shortlist.projections.checks import check_k
@@ -73,6 +73,11 @@ class ShortlistClassifier(ClassifierMixin, BaseEstimator):
         """Whether there are two classes, of which one score tells everything."""
         return len(self.classes_) == 2 and not self.multilabel_
 
+    @property
+    def _separable(self) -> bool:
+        """Whether every class has a model of its own."""
+        return entry_of(self.loss).separable
+
     def _warn_if_chosen_by_own_score(self) -> None:
         """Warn, in the user's process, of a search over k that let each model choose its score."""
         if self._k_was_set and is_refitted_by_own_score():
@@ -91,7 +96,7 @@ class ShortlistClassifier(ClassifierMixin, BaseEstimator):
         """
         scores = self._scores(X)
         if self._has_one_score:
-            return folded(scores.T, loss_of(self).separable)[0]
+            return folded(scores.T, self._separable)[0]
         return scores
 
     def predict(self, X: ArrayLike) -> NDArray:

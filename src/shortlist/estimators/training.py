@@ -20,7 +20,7 @@ from shortlist.estimators.elsewhere import check_memory_limit
 from shortlist.estimators.inputs import as_matrix
 from shortlist.estimators.multilabel import encode_indicator
 from shortlist.estimators.normalization import check_normalize
-from shortlist.losses.registry import taking
+from shortlist.losses.registry import entry_of, taking
 from shortlist.metrics._inputs import is_missing
 from shortlist.solvers.storage import Costs, Storage
 
@@ -31,8 +31,8 @@ from shortlist.solvers.storage import Costs, Storage
 FREE_CONSTANT = 8.0
 
 
-def check_parameters(estimator: Any) -> None:
-    """Raise ValueError or TypeError that names the parameter and what it may be."""
+def check_parameters(estimator: Any, multilabel: bool = False) -> losses.Loss:
+    """The loss; raises ValueError or TypeError that names the parameter and what it may be."""
     positive = {"C": estimator.C, "tol": estimator.tol}
     if isinstance(estimator.fit_intercept, str) and estimator.fit_intercept != "free":
         raise ValueError(
@@ -59,7 +59,7 @@ def check_parameters(estimator: Any) -> None:
     check_normalize(getattr(estimator, "normalize", None))  # kernels have no such parameter
     check_memory_limit(getattr(estimator, "memory_limit", None))
     # Names and ranges of the rest are checked where the loss is made.
-    loss_of(estimator)
+    return loss_of(estimator, multilabel)
 
 
 def constant_feature(estimator: Any) -> float:
@@ -149,11 +149,12 @@ def with_counted_margins(
 
 def takes_several_labels(estimator: Any) -> bool:
     """Whether the loss, as the parameters stand, takes examples with several right labels."""
-    try:
-        loss_of(estimator, multilabel=True)
-    except (TypeError, ValueError):
+    if estimator.loss not in losses.names():
         return False
-    return True
+    extended = estimator.margins is not None or estimator.rank_weights is not None
+    if extended or estimator.variant == "printed":
+        return False
+    return entry_of(estimator.loss).takes_several(estimator.k)
 
 
 def encode_labels(y: NDArray) -> tuple[NDArray, NDArray]:

@@ -22,7 +22,7 @@ from shortlist.estimators.fitted import all_or_nothing, train_model
 from shortlist.estimators.normalization import normalized
 from shortlist.estimators.training import check_input, check_parameters
 from shortlist.losses import Loss
-from shortlist.solvers.duals import Duals, as_array, may_be_changed, store
+from shortlist.solvers.duals import Duals, as_array, may_be_changed, outlast_fit, store
 from shortlist.solvers.problem import Problem
 from shortlist.solvers.records.run import Callback
 from shortlist.solvers.storage import Costs, State
@@ -64,7 +64,7 @@ class LastFit(NamedTuple):
 
 
 class LoadedFit(NamedTuple):
-    """What a model from a file was trained for; its duals are not in the file."""
+    """What a model was trained for whose duals are gone: from a file, or by workers."""
 
     loss: Loss
     classes: NDArray
@@ -244,7 +244,7 @@ class UpdateMixin:
         are neither saved nor pickled.
         """
         check_is_fitted(self)
-        check_parameters(self)
+        loss = check_parameters(self)
         last: LastFit | None = getattr(self, "_last", None)
         if last is None or last.rows is None:
             raise ValueError(
@@ -258,7 +258,7 @@ class UpdateMixin:
         X, y = (last.rows.X[:0], last.rows.y[:0]) if X_new is None else (X_new, y_new)
         X = normalized(check_input(self, X, reset=False, ensure_min_samples=0), self.normalize)
         rows = joined(last.rows, kept, X, y, sample_weight)
-        problem = self._problem_of(rows, several=False)  # type: ignore[attr-defined]
+        problem = self._problem_of(rows, loss)  # type: ignore[attr-defined]
         same_loss = last.loss == problem.loss
         start = go_on(last, problem, self.classes_, kept) if same_loss else (None, None)
         data = {"X": rows.X, "y": rows.y, "metadata": {}}
@@ -273,12 +273,12 @@ class UpdateMixin:
         last = LastFit(
             solution, problem.loss, problem.costs, self.classes_, rows if updatable else None
         )
-        if self.warm_start or (updatable and last.nbytes <= SMALL):
-            self._last = last
-        else:
-            self.__dict__.pop("_last", None)
-        for outdated in ("_loaded", "_own_distances"):
+        for outdated in ("_last", "_loaded", "_own_distances"):
             self.__dict__.pop(outdated, None)
+        if self.warm_start and not outlast_fit(solution.state.duals):
+            self._loaded = LoadedFit(problem.loss, self.classes_)
+        elif self.warm_start or (updatable and last.nbytes <= SMALL):
+            self._last = last
 
     def __getstate__(self) -> dict[str, Any]:
         state: dict[str, Any] = dict(super().__getstate__())  # type: ignore[call-overload]

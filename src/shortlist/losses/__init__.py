@@ -6,8 +6,21 @@
 2.0
 """
 
-from shortlist.losses.base import Loss
-from shortlist.losses.margins import ldam_margins
-from shortlist.losses.registry import get, mixture_weights, names, table
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from shortlist.losses.base import Loss
+    from shortlist.losses.margins import ldam_margins
+    from shortlist.losses.registry import get, mixture_weights, names, table
 
 __all__ = ["Loss", "get", "ldam_margins", "mixture_weights", "names", "table"]
+
+# Loaded on first use: the command asks for names of losses before it needs any.
+_HOME = {"Loss": "shortlist.losses.base", "ldam_margins": "shortlist.losses.margins"}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in __all__:
+        raise AttributeError(f"module 'shortlist.losses' has no attribute {name!r}")
+    return getattr(import_module(_HOME.get(name, "shortlist.losses.registry")), name)

@@ -12,6 +12,7 @@ Kernels see either through four functions, chosen by type when they compile:
     put(duals, i, slot, value)          changes an entry that gather listed
 """
 
+import math
 import tempfile
 from typing import Any, NamedTuple
 
@@ -183,6 +184,11 @@ def may_be_changed(duals: Duals) -> bool:
     """Whether the duals can be written to: not if they are mapped from a file for reading."""
     parts = duals.kernel_view if isinstance(duals, SparseDuals) else [duals]
     return all(part.flags.writeable for part in parts)
+
+
+def outlast_fit(duals: Any) -> bool:
+    """Whether the duals are still there after the fit: not if they are with its workers."""
+    return bool(duals.nbytes < math.inf)
 
 
 def store(duals: Duals, part: slice, y: NDArray, values: NDArray) -> None:
