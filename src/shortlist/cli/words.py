@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-
 from shortlist._text import Setting, escape_controls
 
 # Parameters whose option is not just their name with dashes.
@@ -33,14 +31,6 @@ _WHOLE = {
 }
 
 
-# Parameters that messages of losses and projections name as plain text, without a Setting.
-_NAMED = (
-    "loss|k|variant|smoothing|margins|rank_weights|kernel|gamma|degree|memory_limit|n_workers|opset"
-)
-_FIRST_WORD = re.compile(rf"({_NAMED})(?= (?:must|may|are|is) )")
-_WITH_VALUE = re.compile(rf"\b({_NAMED})=('[^']*'|[\w.]+)")
-
-
 def as_option(setting: Setting) -> str:
     """A parameter as the command's users know it."""
     if setting in _WHOLE:
@@ -59,11 +49,4 @@ def message_of(error: BaseException) -> str:
     say = getattr(error, "worded", None)
     if say is not None:
         return str(say(as_option))
-    return escape_controls(_in_options(" ".join(str(error).split())))
-
-
-def _in_options(text: str) -> str:
-    """A message with the parameters that it names as options."""
-    if first := _FIRST_WORD.match(text):
-        text = as_option(Setting(first[1])) + text[first.end() :]
-    return _WITH_VALUE.sub(lambda m: as_option(Setting(m[1], m[2].strip("'"))), text)
+    return escape_controls(" ".join(str(error).split()))
