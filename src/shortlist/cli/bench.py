@@ -146,7 +146,6 @@ def _objective(name: str, X: Any, y: Any, cost: float) -> Callable[[Any], float]
     """The primal objective of a fitted linear model, the same for all contestants."""
     import numpy as np
 
-    from shortlist.estimators.two_classes import unfolded
     from shortlist.losses import get
 
     loss = get(name)
@@ -154,8 +153,8 @@ def _objective(name: str, X: Any, y: Any, cost: float) -> Callable[[Any], float]
 
     def objective(model: Any) -> float:
         coef = np.asarray(model.coef_, dtype=np.float64)
-        if len(coef) == 1:
-            coef = unfolded(coef, loss.separable)
+        if len(coef) == 1:  # of two classes, the second's weights less the first's
+            coef = np.concatenate([-0.5 * coef, 0.5 * coef])
         scores = np.asarray(X @ coef.T, dtype=np.float64)
         return float(0.5 * (coef**2).sum() + cost * loss.value(scores, codes).sum())
 

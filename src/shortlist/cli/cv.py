@@ -104,15 +104,13 @@ def cv(
         held_out = {"X_val": measured.X, "y_val": measured.y}
 
     from shortlist import TopKClassifierCV
-    from shortlist.estimators.cv_options import families_of
 
     labels = labels_in(examples)
     weights = class_weights(shape.class_weight, labels)
     if ks is None:
         ks = [k for k in sorted({*_USUAL_KS, loss.k}) if k < len(labels)] or [1]
     search = TopKClassifierCV(class_weight=weights, ks=tuple(ks), **parameters)
-    for family in families_of(search):
-        check_trainable(family, examples)
+    check_trainable(search, examples)
     say_data(output, examples)
     if measured is not None:
         say(output, describe_data(measured))

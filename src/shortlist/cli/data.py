@@ -93,7 +93,6 @@ def _named(name: str, options: ReadingOptions, like: Reading | None) -> dict[str
     if not is_named(name):
         return {}
     from shortlist import datasets
-    from shortlist.datasets.read import scaled_parts
 
     _refuse_unused(options, "named", name)
     if options.format is not None:
@@ -110,7 +109,7 @@ def _named(name: str, options: ReadingOptions, like: Reading | None) -> dict[str
     if name in DOWNLOADED and precision == "float32":
         found = {s: d and replace(d, X=d.X.astype(precision)) for s, d in found.items()}
     parts = {split: data for split, data in found.items() if data is not None}
-    return scaled_parts(parts, _scale(options), like)
+    return datasets.scaled_parts(parts, _scale(options), like)
 
 
 def _scale(options: ReadingOptions) -> str | None:
@@ -136,7 +135,7 @@ def reader_options(
 
     An option that its format does not have is an error, and so is a name that stands for nothing.
     """
-    from shortlist.datasets.read import data_format
+    from shortlist.datasets import data_format
 
     kind = options.format.value if options.format else data_format(name)
     _refuse_unused(options, kind, name)

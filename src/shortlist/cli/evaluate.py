@@ -130,7 +130,7 @@ def _warn(rankings: Any, lengths: list[int]) -> None:
 
 
 def _print_curve(rankings: Any, lengths: list[int], model: Any) -> None:
-    of_several = hasattr(model, "estimators_")
+    of_several = model.model_for(lengths[0]) is not model
     rows = []
     for k in lengths:
         ranking = rankings.at(k)

@@ -62,21 +62,13 @@ def check_trainable(model: Any, examples: LabeledData) -> None:
     """Raise now what training would refuse: parameters, and their fit with the examples."""
     from scipy import sparse
 
-    from shortlist.estimators.training import check_parameters, loss_of
-
-    check_parameters(model)
     if examples.weight is not None and not examples.weight.any():
         raise DataError("all weights are 0", path=examples.source)
     labels = labels_in(examples)
     if len(labels) < 2:
         only = f"holds only one class, {next(iter(labels))!r}; training needs at least 2"
         raise DataError(only, path=examples.source)
-    loss_of(model, sparse.issparse(examples.y)).check_classes(len(labels))
-
-
-def model_for(model: Any, k: int) -> Any:
-    """The classifier that answers for shortlists of k: the one chosen for it, if there are many."""
-    return model.model_for(k) if hasattr(model, "estimators_") else model
+    model.check_trainable(len(labels), sparse.issparse(examples.y))
 
 
 def checked_length(model: Any, k: int | None, option: str = "-k") -> int:
@@ -93,7 +85,7 @@ def checked_length(model: Any, k: int | None, option: str = "-k") -> int:
 
 def chosen_for(model: Any, k: int) -> dict[str, Any]:
     """The loss and C of the classifier that answers for shortlists of k."""
-    mine = model_for(model, k)
+    mine = model.model_for(k)
     return {"loss": mine.loss, "k": int(mine.k), "C": float(mine.C)}
 
 

@@ -16,7 +16,6 @@ from shortlist.cli.models import (
     blocks_of_rows,
     checked_length,
     load_model,
-    model_for,
     ranked_columns,
     reading_of,
     say_differences,
@@ -100,7 +99,7 @@ def predict(
         raise ValueError("--k and --coverage or --average-size exclude each other")
     saved = load_model(model, scores_only=not (adaptive or probabilities))
     length = checked_length(saved, k)
-    trained = model_for(saved, length)
+    trained = saved.model_for(length)
     like = reading_of(saved)
     probable = sets.probable(trained, like, reading, model) if probabilities else None
     classes = Classes.of_model(saved, reading.names)
