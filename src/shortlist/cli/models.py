@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from shortlist._text import few
@@ -131,6 +131,43 @@ def reading_of(model: Any) -> Reading:
     names = getattr(model, "feature_names_in_", None)
     feature_names = None if names is None else tuple(map(str, names))
     return Reading("npz", int(model.n_features_in_), feature_names=feature_names)
+
+
+@dataclass(frozen=True)
+class Classes:
+    """The label of each column of a model's scores, and the names of labels."""
+
+    labels: tuple[Any, ...]
+    names: dict[Any, str]
+
+    @classmethod
+    def of_model(cls, model: Any, names_file: str | None = None) -> Classes:
+        """The classes of a model; a file of names counts more than names that the model keeps."""
+        reading = reading_of(model)
+        labels = tuple(model.classes_.tolist()) if reading.classes is None else reading.classes
+        if names_file is None:
+            return cls(labels, dict(reading.class_names or ()))
+        from shortlist.datasets import pair_names, read_class_names
+
+        try:
+            pairs = pair_names(list(labels), read_class_names(names_file))
+        except DataError:
+            raise
+        except ValueError as error:
+            raise DataError(str(error), path=names_file) from None
+        return cls(labels, dict(pairs))
+
+    def name(self, label: Any) -> str | None:
+        return self.names.get(label)
+
+    def shown(self, label: Any) -> str:
+        """A label for people, with its name."""
+        name = self.name(label)
+        return str(label) if name is None else f"{label} ({name})"
+
+    def at(self, columns: Iterable[int]) -> list[Any]:
+        """The labels of columns."""
+        return [self.labels[column] for column in columns]
 
 
 def remember_names(model: Any, data: LabeledData) -> None:

@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any
 
-from shortlist.cli.classes import Classes
 from shortlist.cli.data import read_data
 from shortlist.cli.models import (
+    Classes,
     blocks_of_rows,
     checked_length,
     load_model,
@@ -20,7 +20,7 @@ from shortlist.cli.models import (
     reading_of,
     say_differences,
 )
-from shortlist.cli.options import OUTPUT, DataArgument, ModelArgument, QuietOption
+from shortlist.cli.options import DATA, OUTPUT, QUIET, SAVED_MODEL
 from shortlist.cli.output import check_output, is_device, is_standard_output, standard_output
 from shortlist.cli.reading import ReadingOptions
 from shortlist.cli.sets import SetOptions, set_blocks
@@ -37,8 +37,8 @@ Block = tuple[list[list[int]], list[list[float]]]
 
 def predict(
     *,
-    model: ModelArgument,
-    data: DataArgument,
+    model: str = SAVED_MODEL,
+    data: str = DATA,
     k: int | None = option(
         "-k --k K",
         "Length of the shortlists. Without it, the k that the model was trained for.",
@@ -76,7 +76,7 @@ def predict(
         False,
         panel=OUTPUT,
     ),
-    quiet: QuietOption = False,
+    quiet: bool = QUIET,
 ) -> None:
     """Print the k most likely labels of every example, best first, and their scores.
 
