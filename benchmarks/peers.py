@@ -32,7 +32,7 @@ from rich.console import Console
 from rich.table import Table
 
 from shortlist import losses
-from shortlist.cli.contest import Search
+from shortlist.cli.bench import Search
 
 CERTIFIED = "shortlist, certified"
 # BLAS's threads stay awake, and in the way of the next solver, for some hundredths of a second.

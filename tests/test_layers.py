@@ -12,7 +12,17 @@ import shortlist
 PACKAGE = Path(shortlist.__file__).parent
 # From the ground up. A module may import its own part and parts on lower floors.
 FLOORS = [
-    {"_text", "errors", "_json", "_files", "_folders", "_machine", "_memory", "_sparse"},
+    {
+        "_text",
+        "errors",
+        "_json",
+        "_files",
+        "_folders",
+        "_machine",
+        "_memory",
+        "_signals",
+        "_sparse",
+    },
     {"_jit_cache", "_jit_compiler", "_compiling", "_jit", "_progress"},
     {"_native", "_encoding", "_state_files", "special", "datasets"},
     {"projections"},

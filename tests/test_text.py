@@ -33,7 +33,7 @@ def test_errors_are_safe_to_show():
 def test_messages_name_parameters_in_two_languages():
     import pickle
 
-    from shortlist.cli.words import as_option, message_of
+    from shortlist.cli.run import as_option, message_of
     from shortlist.errors import DataError, ParameterError
 
     error = ParameterError("max_epochs", "must be 1 or larger; or lower " + Setting("C"))

@@ -77,7 +77,7 @@ def results_table(file: str) -> str:
 
 def results_ranks(files: list[str]) -> str:
     """The mean rank of each method over several tables; the best in bold."""
-    from shortlist.experiments.paired import mean_ranks
+    from shortlist.experiments.comparison import mean_ranks
 
     tables = [_results(file) for file in files]
     columns = [name for name in tables[0][1] if all(name in names for _, names in tables)]

@@ -53,6 +53,10 @@ class LinearScores:
             data_=data,
         )
 
+    def model_for(self, k: int) -> LinearScores:
+        """What answers for shortlists of k, as the estimators have it."""
+        return self
+
     def decision_function(self, X: Any) -> NDArray:
         """The scores, one column a class, also of two."""
         return np.asarray(X @ self.coef_.T) + self.intercept_

@@ -7,8 +7,8 @@ import threading
 import pytest
 
 import shortlist
-from shortlist.cli import saving
-from shortlist.cli.signals import ended_like_ctrl_c
+from shortlist.cli import output
+from shortlist.cli.run import ended_like_ctrl_c
 from shortlist.estimators.cv_measure import Measure
 
 TRAIN = ("--loss", "softmax", "-e", "1e-6", "-q")
@@ -152,7 +152,7 @@ def test_a_model_that_cannot_be_saved_here_is_saved_elsewhere(
     assert f"No space left on device; the model is saved in {elsewhere} instead" in ended.err
     assert f"saved in {elsewhere}" in ended.out
     assert shortlist.load(elsewhere).result_.status == "converged"
-    monkeypatch.setattr(saving, "_other_places", lambda path: iter([here / "model"]))
+    monkeypatch.setattr(output, "_other_places", lambda path: iter([here / "model"]))
     lost = command("train", files / "data.svm", "-o", full[0], *TRAIN)
     assert lost.code == 1
     assert lost.err == f"shortlist: {full[0]}: No space left on device\n"

@@ -2,7 +2,7 @@
 
 import pytest
 
-from shortlist.cli.contest import RESOLUTION, Search
+from shortlist.cli.bench import RESOLUTION, Search
 
 
 @pytest.mark.parametrize("first_enough", [0, 1, 2, 3, 17, 40, 999])

@@ -188,6 +188,15 @@ def test_bad_parameters(command, tmp_path, options, words):
             "LIBLINEAR's -C, which searches for one, is short",
         ),
         (["train", "good.svm", "-o", "m", "-k", 3], "-k must lie between 1 and the number of"),
+        (["train", "good.svm", "-o", "m", "-k", 3], "less one, here 2; got -k 3 with 3 classes"),
+        (
+            ["train", "good.svm", "-o", "m", "--loss", "hinge", "--rank-weights", "3,2,1"],
+            "--rank-weights may hold at most 2 positive numbers",
+        ),
+        (
+            ["train", "good.svm", "-o", "m", "-q", "--kernel", "rbf", "--gamma", -1],
+            "--gamma must be 'scale', 'auto' or a positive",
+        ),
         (["train", "good.svm", "-o", "m", "--variant", "printed"], "--variant must be 'alpha'"),
         (["train", "good.svm", "-o", "m", "--margins", "ldam"], "--margins ldam is for hinge and"),
         (["train", "good.svm", "-o", "m", "--seed", -1], "Invalid value for '--seed'"),

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_array
 
-from shortlist import TopKClassifier
+from shortlist import KernelTopKClassifier, TopKClassifier, TopKClassifierCV
 from tests.estimators.objectives import named_data
 
 
@@ -180,3 +180,23 @@ def test_a_refused_refit_leaves_the_old_model_usable(data):
     with pytest.raises(ValueError, match="with 2 classes"):
         model.fit(X, y == "ant")
     np.testing.assert_array_equal(model.predict_topk(X), before)
+
+
+@pytest.mark.parametrize("make", [TopKClassifier, KernelTopKClassifier, TopKClassifierCV])
+def test_what_fit_would_refuse_is_told_before_there_is_data(make):
+    make("hinge", k=3).check_trainable(4)
+    make("hinge", k=3).check_trainable(4, multilabel=True)
+    for model, n_classes, several, match in [
+        (make("hinge", k=3), 3, False, "here 2; got k=3 with 3 classes"),
+        (make("hinge", tol=0), 4, False, "tol must be a positive finite number"),
+        (make("truncated_entropy"), 4, True, "takes one right label per example"),
+    ]:
+        with pytest.raises(ValueError, match=match):
+            model.check_trainable(n_classes, multilabel=several)
+
+
+def test_a_search_is_checked_for_each_of_its_losses():
+    search = TopKClassifierCV(losses=["hinge", {"loss": "entropy", "k": 5}])
+    search.check_trainable(6)
+    with pytest.raises(ValueError, match="got k=5 with 5 classes"):
+        search.check_trainable(5)

@@ -14,7 +14,7 @@ from shortlist.experiments.comparison import (
 from shortlist.experiments.descents import Checkpoint, DescentResult
 from shortlist.experiments.parts import Parts
 from shortlist.experiments.report import Value
-from shortlist.experiments.table3_remarks import explain_far_cells
+from shortlist.experiments.table3_section import explain_far_cells
 from tests.experiments.results import KS, LETTER, PARTS, TRAIN, result
 
 

@@ -6,7 +6,7 @@ from itertools import product
 import numpy as np
 import pytest
 
-from shortlist.experiments.paired import compare, mean_ranks, standard_error
+from shortlist.experiments.comparison import compare, mean_ranks, standard_error
 
 
 def hits(text):

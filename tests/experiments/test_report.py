@@ -341,3 +341,20 @@ def test_page_fits_its_window_in_a_browser(tmp_path):
         assert view.title == a_report().title
         assert view.width <= width
         assert view.pictures == (2 if have_matplotlib() else 0)
+
+
+def test_prose_has_paragraphs_and_no_unknown_variables():
+    from jinja2 import UndefinedError
+
+    from shortlist.experiments.report.prose import Prose
+
+    prose = Prose("losses")
+    (text,) = prose.paragraphs("introduction", k=3)
+    assert "there a top-3 loss may rest" in text
+    assert prose("introduction", k=3) == text
+    with pytest.raises(UndefinedError, match="'k' is undefined"):
+        prose("introduction")
+    protocol = Prose("convergence").paragraphs("protocol", C=0.5)
+    assert protocol[0].startswith("C = 0.5, no intercept")
+    assert len(protocol) == 3
+    assert not any("\n" in each or "  " in each for each in protocol)

@@ -8,9 +8,8 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from shortlist.cli.contest import Search
 from shortlist.cli.data import describe_data, read_data
-from shortlist.cli.options import MODEL, CostOption, OutputOptions
+from shortlist.cli.options import COST, MODEL, OutputOptions
 from shortlist.cli.output import number, print_json, print_table, say, told_of_compilation
 from shortlist.cli.reading import ReadingOptions
 from shortlist.cli.unfold import argument, option
@@ -21,12 +20,14 @@ MEASUREMENT = "Measurement"
 # seconds of Shortlist.
 _SECONDS_ALLOWED, _TIMES_OWN_SECONDS_ALLOWED = 10.0, 10.0
 _MAX_EFFORT = 1 << 14
+#: The place on a ladder is searched to this share of itself.
+RESOLUTION = 0.05
 
 
 def bench(
     *,
     data: str = argument("DATA", "What to train on, as for shortlist train.", "letter"),
-    cost: CostOption = 1.0,
+    cost: float = COST,
     losses: str = option(
         "--losses NAMES",
         "softmax (against LogisticRegression), hinge (against LinearSVC's crammer_singer), or "
@@ -101,6 +102,52 @@ def _contest(
     return entries
 
 
+class Search:
+    """Looks for the weakest setting on a ladder that reaches a goal; every run is made once.
+
+    ``run(place)`` is the value that the setting at a place of the ladder reaches, smaller is
+    better, and its seconds. A run that takes longer than ``patience`` and misses the goal is the
+    last one.
+    """
+
+    def __init__(
+        self, run: Callable[[int], tuple[float, float]], length: int, patience: float
+    ) -> None:
+        self.run, self.length, self.patience = run, length, patience
+        self.tried: dict[int, tuple[float, float]] = {}
+
+    def at(self, place: int) -> tuple[float, float]:
+        """Value and seconds of the setting at this place."""
+        if place not in self.tried:
+            self.tried[place] = self.run(place)
+        return self.tried[place]
+
+    def weakest(self, goal: float) -> int | None:
+        """The place of the weakest setting that reaches the goal; None if it was given up.
+
+        A ladder's settings reach a goal from some place on, so far as solvers are monotone.
+        """
+        last = self.length - 1
+        enough = 0
+        while self.at(enough)[0] > goal:
+            if self.at(enough)[1] > self.patience or enough == last:
+                return None
+            enough = min(2 * enough + 1, last)
+        too_little = max((p for p, (value, _) in self.tried.items() if value > goal), default=-1)
+        too_little = min(too_little, enough - 1)
+        while enough - too_little > max(1, RESOLUTION * enough):
+            middle = (enough + too_little) // 2
+            if self.at(middle)[0] <= goal:
+                enough = middle
+            else:
+                too_little = middle
+        return enough
+
+    def best_effort(self) -> tuple[float, float]:
+        """Value and seconds of the longest run."""
+        return self.tried[max(self.tried)]
+
+
 def _rival(
     title: str,
     make: Callable[[int], Any],
@@ -146,7 +193,6 @@ def _objective(name: str, X: Any, y: Any, cost: float) -> Callable[[Any], float]
     """The primal objective of a fitted linear model, the same for all contestants."""
     import numpy as np
 
-    from shortlist.estimators.two_classes import unfolded
     from shortlist.losses import get
 
     loss = get(name)
@@ -154,8 +200,8 @@ def _objective(name: str, X: Any, y: Any, cost: float) -> Callable[[Any], float]
 
     def objective(model: Any) -> float:
         coef = np.asarray(model.coef_, dtype=np.float64)
-        if len(coef) == 1:
-            coef = unfolded(coef, loss.separable)
+        if len(coef) == 1:  # of two classes, the second's weights less the first's
+            coef = np.concatenate([-0.5 * coef, 0.5 * coef])
         scores = np.asarray(X @ coef.T, dtype=np.float64)
         return float(0.5 * (coef**2).sum() + cost * loss.value(scores, codes).sum())
 

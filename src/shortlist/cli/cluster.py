@@ -26,7 +26,7 @@ def training_data(
         on_disk = machine.memory_limit is not None
         yield read_data(name, options, "train", like=like, on_disk=on_disk)
         return
-    from shortlist.datasets.read import with_class_names
+    from shortlist.datasets import with_class_names
     from shortlist.distributed.cluster import Cluster
     from shortlist.distributed.training import files_with_workers
 

@@ -18,9 +18,9 @@ from shortlist.cli.models import (
     remember_names,
 )
 from shortlist.cli.options import (
+    DATA,
     MODEL,
     OUTPUT,
-    DataArgument,
     KernelOptions,
     LossName,
     LossOptions,
@@ -36,6 +36,7 @@ from shortlist.cli.output import (
     print_json,
     print_line,
     print_table,
+    save_somewhere,
     saved_line,
     say,
     say_data,
@@ -43,7 +44,6 @@ from shortlist.cli.output import (
 )
 from shortlist.cli.reading import ReadingOptions
 from shortlist.cli.run import FAILED, INTERRUPTED
-from shortlist.cli.saving import save_somewhere
 from shortlist.cli.searching import SearchOptions
 from shortlist.cli.unfold import option
 
@@ -55,7 +55,7 @@ _USUAL_KS = (1, 3, 5, 10)
 
 def cv(
     *,
-    data: DataArgument,
+    data: str = DATA,
     wanted: SearchOptions,
     loss: LossOptions,
     also: list[str] | None = option(
@@ -104,15 +104,13 @@ def cv(
         held_out = {"X_val": measured.X, "y_val": measured.y}
 
     from shortlist import TopKClassifierCV
-    from shortlist.estimators.cv_options import families_of
 
     labels = labels_in(examples)
     weights = class_weights(shape.class_weight, labels)
     if ks is None:
         ks = [k for k in sorted({*_USUAL_KS, loss.k}) if k < len(labels)] or [1]
     search = TopKClassifierCV(class_weight=weights, ks=tuple(ks), **parameters)
-    for family in families_of(search):
-        check_trainable(family, examples)
+    check_trainable(search, examples)
     say_data(output, examples)
     if measured is not None:
         say(output, describe_data(measured))
@@ -184,28 +182,29 @@ def _best_accuracy(search: Any, k: int) -> float:
 
 def _print_tables(search: Any) -> None:
     """One table for each loss, a row for each C, a column for each k."""
-    table = search.cv_results_
-    rows_of: dict[tuple[str, int], list[int]] = {}
-    for row, family in enumerate(zip(table["loss"].tolist(), table["k"].tolist(), strict=True)):
-        rows_of.setdefault(family, []).append(row)
-    folds = (table[f"std_top{search.ks_[0]}"] > 0).any()
-    for (loss, own), rows in rows_of.items():
-        best = {
-            (i, j + 1)
-            for j, k in enumerate(search.ks_)
-            for i, row in enumerate(rows)
-            if table["C"][row] == search.C_[k]
-            and (loss, own) == (search.losses_[k]["loss"], search.losses_[k]["k"])
-        }
-        cells = []
-        for i, row in enumerate(rows):
-            line = [f"{table['C'][row]:.4g}"]
-            for j, k in enumerate(search.ks_):
-                spread = f"±{100 * table[f'std_top{k}'][row]:.1f}" if folds else ""
-                star = "* " if (i, j + 1) in best else ""
-                line.append(f"{star}{percent(table[f'mean_top{k}'][row])}{spread}")
-            cells.append([*line, f"{table['mean_seconds'][row]:.2f}"])
-        columns = ["C", *(f"top-{k} %" for k in search.ks_), "seconds"]
+    from shortlist.estimators.cv_results import chosen_row, rows_by_family
+
+    table, ks = search.cv_results_, search.ks_
+    chosen = {k: chosen_row(search, k) for k in ks}
+    folds = (table[f"std_top{ks[0]}"] > 0).any()
+
+    def cell(row: int, k: int) -> str:
+        spread = f"±{100 * table[f'std_top{k}'][row]:.1f}" if folds else ""
+        star = "* " if row == chosen[k] else ""
+        return f"{star}{percent(table[f'mean_top{k}'][row])}{spread}"
+
+    columns = ["C", *(f"top-{k} %" for k in ks), "seconds"]
+    for (loss, own, *_), rows in rows_by_family(table).items():
+        cells = [
+            [
+                f"{table['C'][row]:.4g}",
+                *(cell(row, k) for k in ks),
+                f"{table['mean_seconds'][row]:.2f}",
+            ]
+            for row in rows
+        ]
+        places = [(i, j) for i, row in enumerate(rows) for j, k in enumerate(ks, 1)]
+        best = [(i, j) for i, j in places if rows[i] == chosen[ks[j - 1]]]
         print_table(f"{loss}, k={own}", columns, cells, text_columns=(), best=best)
 
 

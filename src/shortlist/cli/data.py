@@ -11,6 +11,8 @@ from shortlist.cli.reading import IndexBase, LabelType, ReadingOptions
 from shortlist.errors import DataError
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from shortlist.datasets.containers import LabeledData
     from shortlist.datasets.reading import Reading
 
@@ -31,6 +33,15 @@ _USED_BY = {
 }
 _USED_BY_ALL = {"format", "split", "precision", "names", "scale"}
 _TABLES = ("csv", "parquet", "arrow")
+
+# Features larger than this, or than this many times the median one, slow training. Measured on
+# the digits of scikit-learn, C=1: 19 epochs with values around 0.6, 59 around 10, 119 around 100,
+# more than 300 around 1000.
+_MAX_FEATURE_SIZE = 100.0
+# The number of examples that sizes are estimated from.
+_SAMPLES_EXAMINED = 10_000
+# Names of columns that number the examples. pandas writes its index without a name.
+_ROW_NUMBERS = ("", "unnamed: 0", "index", "id", "row")
 
 
 def read_data(
@@ -93,7 +104,6 @@ def _named(name: str, options: ReadingOptions, like: Reading | None) -> dict[str
     if not is_named(name):
         return {}
     from shortlist import datasets
-    from shortlist.datasets.read import scaled_parts
 
     _refuse_unused(options, "named", name)
     if options.format is not None:
@@ -110,7 +120,7 @@ def _named(name: str, options: ReadingOptions, like: Reading | None) -> dict[str
     if name in DOWNLOADED and precision == "float32":
         found = {s: d and replace(d, X=d.X.astype(precision)) for s, d in found.items()}
     parts = {split: data for split, data in found.items() if data is not None}
-    return scaled_parts(parts, _scale(options), like)
+    return datasets.scaled_parts(parts, _scale(options), like)
 
 
 def _scale(options: ReadingOptions) -> str | None:
@@ -136,7 +146,7 @@ def reader_options(
 
     An option that its format does not have is an error, and so is a name that stands for nothing.
     """
-    from shortlist.datasets.read import data_format
+    from shortlist.datasets import data_format
 
     kind = options.format.value if options.format else data_format(name)
     _refuse_unused(options, kind, name)
@@ -215,3 +225,55 @@ def _choose(
     # What is given to --val has no such option.
     hint = ": choose with --split" if wanted is None and usual != "val" else ""
     raise DataError(message + hint, path=name)
+
+
+def row_number_hint(data: LabeledData) -> str | None:
+    """The hint for a feature that only numbers the examples."""
+    import numpy as np
+
+    columns = () if data.reading is None else data.reading.columns or ()
+    for place, name in enumerate(data.feature_names or ()):
+        if name.lower() in _ROW_NUMBERS and name in columns:
+            values = np.asarray(data.X[:_SAMPLES_EXAMINED, place])
+            if len(values) > 1 and (abs(np.diff(np.sort(values))) >= 1).all():
+                column = repr(name) if name else f"{columns.index(name)}, which has no name,"
+                return (
+                    f"hint: column {column} seems to number the examples and is taken for a "
+                    f"feature: --drop {name or columns.index(name)} leaves it out"
+                )
+    return None
+
+
+def scale_hint(data: LabeledData) -> str | None:
+    """The hint for unscaled features of very different or very large sizes."""
+    import numpy as np
+
+    from shortlist.datasets.columns import shown_column
+
+    if data.reading is not None and data.reading.scaling is not None:
+        return None
+    sizes = _sizes(data.X[:_SAMPLES_EXAMINED])
+    usual = float(np.median(sizes[sizes > 0])) if sizes.any() else 0.0
+    column = int(sizes.argmax())
+    largest = float(sizes[column])
+    if largest <= _MAX_FEATURE_SIZE * min(1.0, usual):
+        return None
+    name = shown_column(column, data.feature_names)
+    return (
+        f"hint: values of {name} are around {largest:.3g}, those of most features around "
+        f"{usual:.3g}: --scale standard may train faster and better"
+    )
+
+
+def _sizes(X: Any) -> NDArray:
+    """The root mean square of each feature's values that are not zero."""
+    import numpy as np
+    from scipy import sparse
+
+    if sparse.issparse(X):
+        squares = np.bincount(X.indices, X.data.astype(np.float64) ** 2, minlength=X.shape[1])
+        counts = np.bincount(X.indices, minlength=X.shape[1])
+    else:
+        squares = (np.asarray(X, dtype=np.float64) ** 2).sum(axis=0)
+        counts = np.count_nonzero(X, axis=0)
+    return np.sqrt(squares / np.maximum(counts, 1))

@@ -3,16 +3,16 @@
 from dataclasses import asdict
 from typing import Any
 
-from shortlist.cli.classes import Classes
 from shortlist.cli.data import describe_data, read_data
 from shortlist.cli.models import (
+    Classes,
     checked_length,
     chosen_for,
     load_model,
     reading_of,
     say_differences,
 )
-from shortlist.cli.options import DataArgument, ModelArgument, OutputOptions, Ties, parse_numbers
+from shortlist.cli.options import DATA, SAVED_MODEL, OutputOptions, Ties, parse_numbers
 from shortlist.cli.output import percent, print_json, print_line, print_table
 from shortlist.cli.reading import ReadingOptions
 from shortlist.cli.unfold import option
@@ -23,8 +23,8 @@ _MAX_TIED_SHARE = 0.01  # ties that decide more than this share of the examples 
 
 def evaluate(
     *,
-    model: ModelArgument,
-    data: DataArgument,
+    model: str = SAVED_MODEL,
+    data: str = DATA,
     ks: str | None = option(
         "--ks 1,3,5",
         "The lengths of the shortlist to report. Without it: 1 to 10, and the model's k.",
@@ -130,7 +130,7 @@ def _warn(rankings: Any, lengths: list[int]) -> None:
 
 
 def _print_curve(rankings: Any, lengths: list[int], model: Any) -> None:
-    of_several = hasattr(model, "estimators_")
+    of_several = model.model_for(lengths[0]) is not model
     rows = []
     for k in lengths:
         ranking = rankings.at(k)

@@ -1,7 +1,7 @@
 """``shortlist export``: a model for programs that run without Python."""
 
 from shortlist.cli.models import load_model
-from shortlist.cli.options import OUTPUT, ModelArgument, OutputOptions, Precision
+from shortlist.cli.options import OUTPUT, SAVED_MODEL, OutputOptions, Precision
 from shortlist.cli.output import (
     check_output,
     print_json,
@@ -16,7 +16,7 @@ EXPORT = "Export"
 
 def export(
     *,
-    model: ModelArgument,
+    model: str = SAVED_MODEL,
     file: str = option(
         "-o --output FILE.onnx", "Where to write the ONNX model.", ..., panel=OUTPUT
     ),

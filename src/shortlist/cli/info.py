@@ -1,12 +1,19 @@
 """``shortlist info``: what a model file holds, or what this installation is."""
 
+from __future__ import annotations
+
 import math
-from typing import Any
+import os
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
 
 from shortlist._text import counted
 from shortlist.cli.options import OutputOptions
 from shortlist.cli.output import number, print_json, print_line, size_of
 from shortlist.cli.unfold import argument
+
+if TYPE_CHECKING:
+    from shortlist.persistence import ModelInfo
 
 # Parts of a description that have a section of their own, or say the same as another.
 _KNOWN = ("params", "result", "n_iter", "models", "ks", "chosen", "table")
@@ -23,67 +30,59 @@ def info(
 
     Only the description is read, not the weights, so this is quick whatever the model's size.
     """
-    facts = _installation() if model is None else _facts(model)
+    if model is None:
+        facts = _installation()
+        sections = {"": facts}
+    else:
+        from shortlist.persistence import describe
+
+        described = describe(model)
+        facts, sections = _facts(described), _sections(described)
     if output.as_json:
         print_json("info", facts)
-        return
-    if model is None:
-        _print_pairs({"": facts})
-        return
-    _print_pairs(_sections(facts))
+    else:
+        _print_pairs(sections)
 
 
-def _facts(path: str) -> dict[str, Any]:
-    import os
-    from dataclasses import asdict
-
-    from shortlist.persistence import describe
-
-    facts = asdict(describe(path))
-    kept = facts.pop("data") or {}
-    return {
-        "model": facts.pop("path"),
-        **facts,
-        "reading": kept.get("reading"),
-        "bytes": os.path.getsize(path),
-    }
+def _facts(described: ModelInfo) -> dict[str, Any]:
+    """All that the file says, for JSON."""
+    facts = asdict(described)
+    path, kept = facts.pop("path"), facts.pop("data") or {}
+    reading = kept.get("reading")
+    return {"model": path, **facts, "reading": reading, "bytes": os.path.getsize(path)}
 
 
-def _sections(facts: dict[str, Any]) -> dict[str, dict[str, Any]]:
-    """The facts in sections for people, without those that only rebuild the estimator."""
-    steps, told = _steps(facts)
-    meta = {name: _brief(value) for name, value in told.items() if name not in _KNOWN}
-    parameters = {name: _brief(value) for name, value in told.get("params", {}).items()}
+def _sections(described: ModelInfo) -> dict[str, dict[str, Any]]:
+    """What there is in sections for people, without what only rebuilds the estimator."""
+    steps, told = _steps(described)
     record = dict(told.get("result") or {})
     if "history" in record:
         record["history"] = f"{len(record['history'])} evaluations"
-    arrays = {
-        name: f"{kind} {' x '.join(map(str, shape))}"
-        for name, (kind, shape) in facts["arrays"].items()
-        if not name.startswith("meta.")
-    }
-    file = {
-        "file": facts["model"],
-        "size": size_of(facts["model"]),
-        "class": facts["estimator"],
-        "written by": f"Shortlist {facts['shortlist_version']}",
-    }
     return {
-        "": file,
+        "": {
+            "file": described.path,
+            "size": size_of(described.path),
+            "class": described.estimator,
+            "written by": f"Shortlist {described.shortlist_version}",
+        },
         "Steps": steps,
-        "Parameters": parameters,
-        "Fitted": meta,
-        "Training data": _data(facts["reading"]),
+        "Parameters": {name: _brief(value) for name, value in told.get("params", {}).items()},
+        "Fitted": {name: _brief(value) for name, value in told.items() if name not in _KNOWN},
+        "Training data": _data((described.data or {}).get("reading")),
         "Training": record,
         "Chosen models": _chosen(told),
-        "Arrays": arrays,
+        "Arrays": {
+            name: f"{kind} {' x '.join(map(str, shape))}"
+            for name, (kind, shape) in described.arrays.items()
+            if not name.startswith("meta.")
+        },
     }
 
 
-def _steps(facts: dict[str, Any]) -> tuple[dict[str, str], dict[str, Any]]:
+def _steps(described: ModelInfo) -> tuple[dict[str, str], dict[str, Any]]:
     """The steps of a pipeline, and what is told of its classifier; of a model alone, no steps."""
-    meta = facts["meta"]
-    if facts["estimator"] != "Pipeline":
+    meta = described.meta
+    if described.estimator != "Pipeline":
         return {}, meta
     name, model = meta["last"]
     steps = {step["name"]: step["estimator"] for step in meta["steps"]}
@@ -109,14 +108,11 @@ def _chosen(meta: dict[str, Any]) -> dict[str, str]:
     for k, place in zip(meta.get("ks", ()), meta.get("chosen", ()), strict=True):
         own = meta["models"][place]["state"]["meta"]
         params, result = own["params"], own["result"]
-        gap = (
-            f", relative gap {result['relative_gap']:.1e}"
-            if math.isfinite(result["relative_gap"])
-            else ""
-        )
+        gap = result["relative_gap"]
+        certified = f", relative gap {gap:.1e}" if math.isfinite(gap) else ""
         lines[f"top-{k}"] = (
             f"{params['loss']}, k={params['k']}, C={params['C']:.4g} ({result['status']} after "
-            f"{counted(round(result['epochs'], 1), 'epoch')}{gap})"
+            f"{counted(round(result['epochs'], 1), 'epoch')}{certified})"
         )
     return lines
 
@@ -147,7 +143,6 @@ def _print_pairs(sections: dict[str, dict[str, Any]]) -> None:
 
 
 def _installation() -> dict[str, Any]:
-    import os
     import platform
     from importlib.metadata import PackageNotFoundError, version
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from shortlist._text import few
@@ -62,21 +62,13 @@ def check_trainable(model: Any, examples: LabeledData) -> None:
     """Raise now what training would refuse: parameters, and their fit with the examples."""
     from scipy import sparse
 
-    from shortlist.estimators.training import check_parameters, loss_of
-
-    check_parameters(model)
     if examples.weight is not None and not examples.weight.any():
         raise DataError("all weights are 0", path=examples.source)
     labels = labels_in(examples)
     if len(labels) < 2:
         only = f"holds only one class, {next(iter(labels))!r}; training needs at least 2"
         raise DataError(only, path=examples.source)
-    loss_of(model, sparse.issparse(examples.y)).check_classes(len(labels))
-
-
-def model_for(model: Any, k: int) -> Any:
-    """The classifier that answers for shortlists of k: the one chosen for it, if there are many."""
-    return model.model_for(k) if hasattr(model, "estimators_") else model
+    model.check_trainable(len(labels), sparse.issparse(examples.y))
 
 
 def checked_length(model: Any, k: int | None, option: str = "-k") -> int:
@@ -93,7 +85,7 @@ def checked_length(model: Any, k: int | None, option: str = "-k") -> int:
 
 def chosen_for(model: Any, k: int) -> dict[str, Any]:
     """The loss and C of the classifier that answers for shortlists of k."""
-    mine = model_for(model, k)
+    mine = model.model_for(k)
     return {"loss": mine.loss, "k": int(mine.k), "C": float(mine.C)}
 
 
@@ -139,6 +131,43 @@ def reading_of(model: Any) -> Reading:
     names = getattr(model, "feature_names_in_", None)
     feature_names = None if names is None else tuple(map(str, names))
     return Reading("npz", int(model.n_features_in_), feature_names=feature_names)
+
+
+@dataclass(frozen=True)
+class Classes:
+    """The label of each column of a model's scores, and the names of labels."""
+
+    labels: tuple[Any, ...]
+    names: dict[Any, str]
+
+    @classmethod
+    def of_model(cls, model: Any, names_file: str | None = None) -> Classes:
+        """The classes of a model; a file of names counts more than names that the model keeps."""
+        reading = reading_of(model)
+        labels = tuple(model.classes_.tolist()) if reading.classes is None else reading.classes
+        if names_file is None:
+            return cls(labels, dict(reading.class_names or ()))
+        from shortlist.datasets import pair_names, read_class_names
+
+        try:
+            pairs = pair_names(list(labels), read_class_names(names_file))
+        except DataError:
+            raise
+        except ValueError as error:
+            raise DataError(str(error), path=names_file) from None
+        return cls(labels, dict(pairs))
+
+    def name(self, label: Any) -> str | None:
+        return self.names.get(label)
+
+    def shown(self, label: Any) -> str:
+        """A label for people, with its name."""
+        name = self.name(label)
+        return str(label) if name is None else f"{label} ({name})"
+
+    def at(self, columns: Iterable[int]) -> list[Any]:
+        """The labels of columns."""
+        return [self.labels[column] for column in columns]
 
 
 def remember_names(model: Any, data: LabeledData) -> None:

@@ -3,12 +3,10 @@
 import math
 from dataclasses import dataclass, fields
 from enum import StrEnum
-from typing import Annotated, Any, ClassVar
-
-from typer import Argument, Option
+from typing import Any, ClassVar
 
 from shortlist.cli.liblinear import loss_of_type
-from shortlist.cli.unfold import option
+from shortlist.cli.unfold import argument, option
 from shortlist.losses.entries import names
 
 MODEL = "The model"
@@ -33,18 +31,29 @@ class Precision(StrEnum):
     float64 = "float64"
 
 
-DataArgument = Annotated[
-    str,
-    Argument(
-        metavar="DATA",
-        help="LibSVM text, .csv, .tsv (each also as .gz, .bz2 or .xz), .parquet, .arrow, .feather, "
-        ".npy, .npz, .mat, or a folder of files of one format; - reads standard input; or a data "
-        "set by name: letter (comes with Shortlist), news20, aloi, sector (downloaded once).",
-    ),
-]
-ModelArgument = Annotated[
-    str, Argument(metavar="MODEL", help="A model that train or cv has saved.")
-]
+# Arguments and options of several commands, as in ``data: str = DATA``.
+DATA = argument(
+    "DATA",
+    "LibSVM text, .csv, .tsv (each also as .gz, .bz2 or .xz), .parquet, .arrow, .feather, .npy, "
+    ".npz, .mat, or a folder of files of one format; - reads standard input; or a data set by "
+    "name: letter (comes with Shortlist), news20, aloi, sector (downloaded once).",
+    ...,
+)
+SAVED_MODEL = argument("MODEL", "A model that train or cv has saved.", ...)
+COST = option(
+    "-C -c --cost NUMBER",
+    "Weight of the loss against the regularisation, scaled as in LIBLINEAR and scikit-learn. Large "
+    "values fit the training data more closely. (LIBLINEAR's -C, which searches for a value, is "
+    "shortlist cv.)",
+    1.0,
+    panel=MODEL,
+)
+QUIET = option(
+    "-q --quiet",
+    "Print no progress and no messages; results, warnings and errors remain.",
+    False,
+    panel=OUTPUT,
+)
 
 
 @dataclass(frozen=True)
@@ -79,51 +88,27 @@ class LossOptions:
         return loss_of_type(self.liblinear_type)
 
 
-CostOption = Annotated[
-    float,
-    Option(
-        "-C",
-        "-c",
-        "--cost",
-        metavar="NUMBER",
-        rich_help_panel=MODEL,
-        help="Weight of the loss against the regularisation, scaled as in LIBLINEAR and "
-        "scikit-learn. Large values fit the training data more closely. (LIBLINEAR's -C, which "
-        "searches for a value, is shortlist cv.)",
-    ),
-]
-
-
 @dataclass(frozen=True)
 class MachineOptions:
     """Where training takes place, and in how much memory."""
 
     panel: ClassVar[str] = TRAINING
 
-    memory_limit: Annotated[
-        str | None,
-        Option(
-            metavar="SIZE",
-            help="Keep the process below this much memory, such as 4GB: DATA that is larger is "
-            "read in pieces. With --workers: each of them, and they read DATA themselves.",
-        ),
-    ] = None
-    workers: Annotated[
-        int | None,
-        Option(
-            metavar="N",
-            help="Train on so many workers of a Ray cluster, each with a part of DATA. They read "
-            "the files of a folder themselves, under the same names; one file is read here.",
-        ),
-    ] = None
-    ray: Annotated[
-        str | None,
-        Option(
-            metavar="ADDRESS",
-            help="The Ray cluster of --workers; 'auto' finds one on this machine. Without it one "
-            "is started here and stopped again.",
-        ),
-    ] = None
+    memory_limit: str | None = option(
+        "--memory-limit SIZE",
+        "Keep the process below this much memory, such as 4GB: DATA that is larger is read in "
+        "pieces. With --workers: each of them, and they read DATA themselves.",
+    )
+    workers: int | None = option(
+        "--workers N",
+        "Train on so many workers of a Ray cluster, each with a part of DATA. They read the files "
+        "of a folder themselves, under the same names; one file is read here.",
+    )
+    ray: str | None = option(
+        "--ray ADDRESS",
+        "The Ray cluster of --workers; 'auto' finds one on this machine. Without it one is started "
+        "here and stopped again.",
+    )
 
     def check(self, kernel: "KernelOptions") -> None:
         """Raise ValueError for options that do not go together."""
@@ -134,8 +119,9 @@ class MachineOptions:
 
     @property
     def given(self) -> list[str]:
-        names = ("memory_limit", "workers", "ray")
-        return [f"--{n.replace('_', '-')}" for n in names if getattr(self, n) is not None]
+        """The options that were used, as they are written."""
+        used = [field.name for field in fields(self) if getattr(self, field.name) is not None]
+        return [f"--{name.replace('_', '-')}" for name in used]
 
 
 @dataclass(frozen=True)
@@ -241,17 +227,6 @@ class SolverOptions:
     )
 
 
-QuietOption = Annotated[
-    bool,
-    Option(
-        "-q",
-        "--quiet",
-        rich_help_panel=OUTPUT,
-        help="Print no progress and no messages; results, warnings and errors remain.",
-    ),
-]
-
-
 @dataclass(frozen=True)
 class OutputOptions:
     """The form and amount of the output."""
@@ -259,7 +234,7 @@ class OutputOptions:
     panel: ClassVar[str] = OUTPUT
 
     as_json: bool = option("--json", "Print the result as JSON.", False)
-    quiet: QuietOption = False
+    quiet: bool = QUIET
 
 
 def estimator_parameters(

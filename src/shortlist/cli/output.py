@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
 import os
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -33,8 +34,7 @@ def say_data(output: OutputOptions, data: LabeledData, *more: str | None) -> Non
     """Tell how DATA was read, with what was guessed, how much there is, and what may help."""
     if output.quiet:
         return
-    from shortlist.cli.data import describe_data, how_read
-    from shortlist.cli.hints import row_number_hint, scale_hint
+    from shortlist.cli.data import describe_data, how_read, row_number_hint, scale_hint
 
     looked_at = hasattr(data.X, "__getitem__")  # not the rows that workers hold
     hints = [row_number_hint(data), scale_hint(data)] if looked_at else []
@@ -195,6 +195,41 @@ def written_to(path: str) -> Iterator[str]:
             else:
                 with open(path, "wb") as device:
                     shutil.copyfileobj(file, device)
+
+
+def save_somewhere(model: Any, path: str, data: Mapping[str, Any]) -> str:
+    """Save a model and return where.
+
+    Where ``path`` cannot be written to, its disk being full, the first of this folder, the home
+    folder and the folder for temporary files takes it, and the user is told.
+    """
+    import shortlist
+
+    try:
+        with written_to(path) as place:
+            shortlist.save(model, place, data=data)
+        return path
+    except BrokenPipeError:  # the reader of standard output has gone
+        raise
+    except OSError as error:
+        reason = error
+    for other in _other_places(path):
+        try:
+            shortlist.save(model, other, data=data)
+        except OSError:
+            continue
+        said = reason.strerror or str(reason)
+        sys.stderr.write(f"shortlist: {path}: {said}; the model is saved in {other} instead\n")
+        return str(other)
+    raise reason
+
+
+def _other_places(path: str) -> Iterator[Path]:
+    """A name that is not taken in each folder that there is."""
+    name = "model" if is_standard_output(path) else os.path.basename(path)
+    for folder in (Path.cwd(), Path.home(), Path(tempfile.gettempdir())):
+        names = itertools.chain([name], (f"{name}.{number}" for number in itertools.count(1)))
+        yield next(folder / each for each in names if not os.path.lexists(folder / each))
 
 
 def saved_line(path: str) -> str:

@@ -10,18 +10,17 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any
 
-from shortlist.cli.classes import Classes
 from shortlist.cli.data import read_data
 from shortlist.cli.models import (
+    Classes,
     blocks_of_rows,
     checked_length,
     load_model,
-    model_for,
     ranked_columns,
     reading_of,
     say_differences,
 )
-from shortlist.cli.options import OUTPUT, DataArgument, ModelArgument, QuietOption
+from shortlist.cli.options import DATA, OUTPUT, QUIET, SAVED_MODEL
 from shortlist.cli.output import check_output, is_device, is_standard_output, standard_output
 from shortlist.cli.reading import ReadingOptions
 from shortlist.cli.sets import SetOptions, set_blocks
@@ -38,8 +37,8 @@ Block = tuple[list[list[int]], list[list[float]]]
 
 def predict(
     *,
-    model: ModelArgument,
-    data: DataArgument,
+    model: str = SAVED_MODEL,
+    data: str = DATA,
     k: int | None = option(
         "-k --k K",
         "Length of the shortlists. Without it, the k that the model was trained for.",
@@ -77,7 +76,7 @@ def predict(
         False,
         panel=OUTPUT,
     ),
-    quiet: QuietOption = False,
+    quiet: bool = QUIET,
 ) -> None:
     """Print the k most likely labels of every example, best first, and their scores.
 
@@ -100,7 +99,7 @@ def predict(
         raise ValueError("--k and --coverage or --average-size exclude each other")
     saved = load_model(model, scores_only=not (adaptive or probabilities))
     length = checked_length(saved, k)
-    trained = model_for(saved, length)
+    trained = saved.model_for(length)
     like = reading_of(saved)
     probable = sets.probable(trained, like, reading, model) if probabilities else None
     classes = Classes.of_model(saved, reading.names)

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shortlist.cli.data import how_read
-from shortlist.cli.models import model_for, score_blocks
+from shortlist.cli.models import score_blocks
 from shortlist.errors import DataError
 
 if TYPE_CHECKING:
@@ -160,7 +160,7 @@ class Rankings:
 
     def at(self, k: int) -> Ranking:
         """The ranking by the model that answers for shortlists of k."""
-        model = model_for(self._model, k)
+        model = self._model.model_for(k)
         if id(model) not in self._known:
             self._known[id(model)] = rank_labels(model, self._data, self._ties)
         return self._known[id(model)]

@@ -7,18 +7,20 @@
 141   the reader of the output has gone (as in ``shortlist predict ... | head``)
 """
 
+from __future__ import annotations
+
 import contextlib
 import errno
 import os
+import signal
 import sys
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any, TextIO, cast
 
-from shortlist._text import escape_controls
-from shortlist.cli.signals import Received, ended_like_ctrl_c
-from shortlist.cli.streams import Unread, abandon
-from shortlist.cli.words import message_of
+from shortlist._signals import handled
+from shortlist._text import Setting, escape_controls
 
 DONE, FAILED, REFUSED, INTERRUPTED, UNREAD = 0, 1, 2, 130, 141
 
@@ -26,6 +28,8 @@ DONE, FAILED, REFUSED, INTERRUPTED, UNREAD = 0, 1, 2, 130, 141
 DEBUG = "SHORTLIST_DEBUG"
 _DISK_FULL_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _MACHINE_ERRORS = (*_DISK_FULL_ERRORS, errno.EIO, errno.EMFILE)
+# The errors of writing to a pipe whose reader has left, or to a closed terminal.
+_READER_GONE_ERRORS = (errno.EPIPE, errno.EIO)
 
 
 def run(args: Sequence[str] | None = None) -> int:
@@ -120,3 +124,123 @@ def _of_system(error: OSError) -> str:
 def _show_warning(message: Warning | str, *_: Any, **__: Any) -> None:
     told = message_of(message) if isinstance(message, Warning) else message
     sys.stderr.write(f"shortlist: warning: {told}\n")
+
+
+@dataclass
+class Received:
+    """The signal that ended the command."""
+
+    number: int = signal.SIGINT
+
+    @property
+    def exit_code(self) -> int:
+        return 128 + self.number
+
+    @property
+    def told(self) -> str:
+        name = signal.Signals(self.number).name
+        return "interrupted" if self.number == signal.SIGINT else f"interrupted by {name}"
+
+
+@contextlib.contextmanager
+def ended_like_ctrl_c() -> Iterator[Received]:
+    """SIGTERM and SIGHUP raise KeyboardInterrupt within the body: what there is, is kept."""
+    received = Received()
+
+    def interrupt(number: int, frame: Any) -> None:
+        received.number = number
+        on_ctrl_c = signal.getsignal(signal.SIGINT)
+        if callable(on_ctrl_c):
+            on_ctrl_c(number, frame)
+        else:  # ignored, as a shell arranges for jobs in the background
+            raise KeyboardInterrupt
+
+    with handled(interrupt):
+        yield received
+
+
+class Unread:
+    """Standard error whose reader may leave.
+
+    ``shortlist train ... 2>&1 | head`` is not to lose its model when ``head`` has seen enough:
+    what is said after that goes nowhere, and the work goes on.
+    """
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+    def write(self, text: str) -> int:
+        try:
+            return self._stream.write(text)
+        except OSError as error:
+            self._leave(error)
+            return len(text)
+
+    def flush(self) -> None:
+        try:
+            self._stream.flush()
+        except OSError as error:
+            self._leave(error)
+
+    def _leave(self, error: OSError) -> None:
+        if error.errno not in _READER_GONE_ERRORS:
+            raise error
+        abandon(self._stream)
+
+
+def abandon(stream: TextIO) -> None:
+    """Point a stream that nobody reads to nowhere: the interpreter flushes it when it exits."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, stream.fileno())
+    os.close(nowhere)
+
+
+# Parameters whose option is not just their name with dashes.
+_OPTIONS = {
+    "C": "-C",
+    "Cs": "--Cs",
+    "cv": "-v",
+    "id_column": "--id",
+    "intercept_scaling": "-B",
+    "k": "-k",
+    "max_extensions": "--extend",
+    "n_jobs": "--jobs",
+    "n_workers": "--workers",
+    "random_state": "--seed",
+    "sample_weight": "--weight",
+    "weight_column": "--weight",
+}
+# The placeholder for the value of a parameter that is named without one.
+_PLACEHOLDERS = {"labels": "FILE", "label": "COLUMN", "drop": "COLUMN", "split": "PART"}
+# Settings that have an option of their own.
+_WHOLE = {
+    Setting("header", True): "--header",
+    Setting("header", False): "--no-header",
+    Setting("label", None): "--label none",
+    Setting("zero_based", True): "--index-base 0",
+    Setting("zero_based", False): "--index-base 1",
+}
+
+
+def as_option(setting: Setting) -> str:
+    """A parameter as the command's users know it: ``loss='hinge'`` is ``--loss hinge``."""
+    if setting in _WHOLE:
+        return _WHOLE[setting]
+    option = _OPTIONS.get(setting.parameter, "--" + setting.parameter.replace("_", "-"))
+    if setting.has_value:
+        single = setting.value[0] if isinstance(setting.value, tuple) else setting.value
+        value = str(single)
+        return f"{option} {value}" if value.isalnum() else f"{option} {value!r}"
+    placeholder = _PLACEHOLDERS.get(setting.parameter)
+    return option if placeholder is None else f"{option} {placeholder}"
+
+
+def message_of(error: BaseException) -> str:
+    """What an error or a warning says, in one line that a terminal can show."""
+    say = getattr(error, "worded", None)
+    if say is not None:
+        return str(say(as_option))
+    return escape_controls(" ".join(str(error).split()))

@@ -1,5 +1,7 @@
 """``shortlist train``: fit a model and save it."""
 
+import math
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import typer
@@ -17,10 +19,10 @@ from shortlist.cli.models import (
     say_differences,
 )
 from shortlist.cli.options import (
+    COST,
+    DATA,
     OUTPUT,
     TRAINING,
-    CostOption,
-    DataArgument,
     KernelOptions,
     LossOptions,
     MachineOptions,
@@ -36,6 +38,7 @@ from shortlist.cli.output import (
     percent,
     print_json,
     print_lines,
+    save_somewhere,
     saved_line,
     say,
     say_data,
@@ -43,15 +46,14 @@ from shortlist.cli.output import (
 )
 from shortlist.cli.reading import ReadingOptions
 from shortlist.cli.run import FAILED, INTERRUPTED
-from shortlist.cli.saving import save_somewhere
 from shortlist.cli.unfold import option
 
 
 def train(
     *,
-    data: DataArgument,
+    data: str = DATA,
     loss: LossOptions,
-    cost: CostOption = 1.0,
+    cost: float = COST,
     shape: ShapeOptions,
     kernel: KernelOptions,
     solver: SolverOptions,
@@ -124,9 +126,9 @@ def train(
     else:
         checkpoints.remove()
     if output.as_json:
-        print_json("train", {**summary, "model": saved})
+        print_json("train", {**asdict(summary), "model": saved})
     elif not output.quiet:
-        print_lines(output, [*_lines(summary), saved_line(saved)], beside=model)
+        print_lines(output, [*summary.lines(), saved_line(saved)], beside=model)
     if interrupted:
         raise typer.Exit(INTERRUPTED)
     if saved != model:
@@ -146,7 +148,7 @@ def _fit(
     reading: ReadingOptions,
     output: OutputOptions,
     kept_in: dict[str, Any],
-) -> tuple[Any, dict[str, Any], dict[str, Any]]:
+) -> tuple[Any, "Summary", dict[str, Any]]:
     """The fitted classifier, what there is to tell of it, and how its data was read."""
     parameters = estimator_parameters(loss, shape, solver, output)
     machine.check(kernel)
@@ -180,43 +182,50 @@ def _fit(
         measured = {"training": accuracies(model, examples)}
         if held_out is not None:
             measured["validation"] = accuracies(model, held_out)
-    result = model.result_
-    summary = {
-        "data": name,
-        "n_samples": examples.n_samples,
-        "n_features": examples.n_features,
-        "n_classes": len(model.classes_),
-        "loss": model.loss,
-        "k": model.k,
-        "C": model.C,
-        "status": result.status,
-        "primal": result.primal,
-        "dual": result.dual,
-        "relative_gap": result.relative_gap,
-        "epochs": result.epochs,
-        "seconds": result.seconds,
-        "compile_seconds": compilation.seconds,
-        "accuracy": measured,
-    }
+    r = model.result_
+    summary = Summary(
+        *(name, examples.n_samples, examples.n_features, len(model.classes_)),
+        *(model.loss, model.k, model.C),
+        *(r.status, r.primal, r.dual, r.relative_gap, r.epochs, r.seconds),
+        *(compilation.seconds, measured),
+    )
     return model, summary, {"reading": like.to_dict()}
 
 
-def _lines(summary: dict[str, Any]) -> list[str]:
-    import math
+@dataclass(frozen=True)
+class Summary:
+    """What there is to tell of a training run: the fields are the report in JSON."""
 
-    seconds = f"{summary['seconds']:.2f} s"
-    if summary["compile_seconds"] > 0.1:
-        seconds += f" and {summary['compile_seconds']:.1f} s of compiling"
-    status = {"max_epochs": "not converged"}.get(summary["status"], summary["status"])
-    epochs = counted(round(summary["epochs"], 1), "epoch")
-    lines = [
-        f"{summary['loss']}, k={summary['k']}, C={summary['C']:g}: {status} after {epochs} "
-        f"({seconds})",
-        f"objective {number(summary['primal'])}",
-    ]
-    if math.isfinite(summary["relative_gap"]):
-        lines[-1] += f", within {summary['relative_gap']:.2%} of the best possible (certified)"
-    for name, shares in summary["accuracy"].items():
-        shown = ", ".join(f"{k} {percent(share)}%" for k, share in shares.items())
-        lines.append(f"{name} accuracy: {shown}")
-    return lines
+    data: str
+    n_samples: int
+    n_features: int
+    n_classes: int
+    loss: str
+    k: int
+    C: float
+    status: str
+    primal: float
+    dual: float
+    relative_gap: float
+    epochs: float
+    seconds: float
+    compile_seconds: float
+    #: By the examples measured on, and by "top-1" and so on.
+    accuracy: dict[str, dict[str, float]]
+
+    def lines(self) -> list[str]:
+        """The report for people."""
+        seconds = f"{self.seconds:.2f} s"
+        if self.compile_seconds > 0.1:
+            seconds += f" and {self.compile_seconds:.1f} s of compiling"
+        status = {"max_epochs": "not converged"}.get(self.status, self.status)
+        epochs = counted(round(self.epochs, 1), "epoch")
+        objective = f"objective {number(self.primal)}"
+        if math.isfinite(self.relative_gap):
+            objective += f", within {self.relative_gap:.2%} of the best possible (certified)"
+        trained = f"{self.loss}, k={self.k}, C={self.C:g}: {status} after {epochs} ({seconds})"
+        lines = [trained, objective]
+        for name, shares in self.accuracy.items():
+            shown = ", ".join(f"{k} {percent(share)}%" for k, share in shares.items())
+            lines.append(f"{name} accuracy: {shown}")
+        return lines

@@ -7,12 +7,12 @@ from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import product
-from typing import Annotated, Any, NoReturn
+from typing import Any, NoReturn
 
 import typer
-from typer import Option
 
 from shortlist.cli.options import MODEL, LossName, OutputOptions, Precision
+from shortlist.cli.unfold import option
 
 # Numbers of examples, features and classes. A small problem, one trained in blocks and one whose
 # blocks are shared by threads use different kernels.
@@ -25,24 +25,14 @@ _KS = (1, 3)
 
 def warm(
     *,
-    losses: Annotated[
-        list[LossName] | None,
-        Option(
-            "--loss",
-            rich_help_panel=MODEL,
-            show_default=False,
-            help="Compile for this loss; may be given several times. Without it: all losses.",
-        ),
-    ] = None,
-    precisions: Annotated[
-        list[Precision] | None,
-        Option(
-            "--dtype",
-            rich_help_panel=MODEL,
-            show_default=False,
-            help="Compile for data of this precision. Without it: both.",
-        ),
-    ] = None,
+    losses: list[LossName] | None = option(
+        "--loss",
+        "Compile for this loss; may be given several times. Without it: all losses.",
+        panel=MODEL,
+    ),
+    precisions: list[Precision] | None = option(
+        "--dtype", "Compile for data of this precision. Without it: both.", panel=MODEL
+    ),
     output: OutputOptions,
 ) -> None:
     """Compile the usual kernels now, so that first fits do not wait for it.

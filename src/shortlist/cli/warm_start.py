@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from shortlist._text import Phrase, Setting, few
-from shortlist.cli.models import load_model, model_for, reading_of
+from shortlist.cli.models import load_model, reading_of
 from shortlist.cli.options import KernelOptions, MachineOptions
 from shortlist.errors import DataError
 
@@ -58,7 +58,7 @@ def open_start(
         other = "--kernel" if kernel.kernel is not None else "--workers"
         raise ValueError(f"--warm-start does not go with {other}")
     saved = load_model(path)
-    model = model_for(saved, parameters["k"])
+    model = saved.model_for(parameters["k"])
     if not isinstance(model, TopKClassifier):
         raise DataError("has a kernel; --warm-start takes a model of linear scores", path=path)
     _check_loss(model, TopKClassifier(**parameters), path)
@@ -66,13 +66,11 @@ def open_start(
 
 
 def _check_loss(model: TopKClassifier, wanted: TopKClassifier, path: str) -> None:
-    from shortlist.estimators.training import loss_of
-
-    loss = loss_of(wanted, model.multilabel_)
+    loss = wanted.make_loss(model.multilabel_)
     if not loss.smooth:
         hinge = "is trained by its duals, which model files do not keep: leave out --warm-start"
         raise ValueError(f"{wanted.loss} {hinge}")
-    if loss_of(model, model.multilabel_) == loss:
+    if model.make_loss(model.multilabel_) == loss:
         return
     words = Phrase("was trained with ")
     for name in _OF_THE_LOSS:

@@ -16,6 +16,7 @@ _HOME = {
     "circle_bayes_accuracy": "circle",
     "circle_class_probabilities": "circle",
     "circle_segment": "circle",
+    "data_format": "read",
     "default_cache_dir": "shortlist._folders",
     "fetch": "downloads",
     "load_countries": "standins",
@@ -34,6 +35,8 @@ _HOME = {
     "read_npz": "arrays",
     "read_parquet": "arrow_tables",
     "read_splits": "read",
+    "scaled_parts": "read",
+    "with_class_names": "read",
     "write_libsvm": "libsvm",
 }
 

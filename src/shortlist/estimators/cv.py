@@ -327,6 +327,11 @@ class TopKClassifierCV(ShortlistClassifier):
         """Epochs that training that model took."""
         return self.model_for(self.k).n_iter_
 
+    def check_trainable(self, n_classes: int, multilabel: bool = False) -> None:
+        """As :meth:`TopKClassifier.check_trainable`, for every loss that is searched."""
+        for family in families_of(self):
+            family.check_trainable(n_classes, multilabel)
+
     def model_for(self, k: int) -> TopKClassifier:
         """The classifier chosen for shortlists of k, or for the nearest k that one is chosen for.
 

@@ -126,10 +126,11 @@ def check_folds(folds: list[Fold], families: list[TopKClassifier], classes: NDAr
         for family in families:
             needed = loss_of(family).k + 1
             if len(present) < needed:
-                raise ValueError(
+                raise WordedError(
                     f"the training part of {name} holds {len(present)} of the {len(classes)} "
-                    f"classes; loss={family.loss!r} with k={family.k} needs at least {needed}. "
-                    "Use fewer folds, stratified ones, or a smaller k."
+                    + ("classes; " + Setting("loss", family.loss) + " with ")
+                    + (Setting("k", family.k) + f" needs at least {needed}. ")
+                    + "Use fewer folds, stratified ones, or a smaller k."
                 )
         unseen = np.setdiff1d(measured, present)
         if len(unseen):

@@ -1,7 +1,9 @@
 """What a search found: the table of all fits, the choice for each k, and what to tell of it."""
 
 import warnings
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +16,20 @@ from shortlist.estimators.cv_paths import Outcome, Path
 from shortlist.estimators.linear import TopKClassifier
 
 FAMILY = ("loss", "k", "variant", "smoothing")
+
+
+def rows_by_family(table: Mapping[str, NDArray]) -> dict[tuple[Any, ...], NDArray]:
+    """The rows of each family of a search's table, which is named by its values of FAMILY."""
+    named = list(zip(*(table[name].tolist() for name in FAMILY), strict=True))
+    families = dict.fromkeys(named)
+    return {each: np.flatnonzero([name == each for name in named]) for each in families}
+
+
+def chosen_row(search: Any, k: int) -> int:
+    """The row of a fitted search's table with the family and C chosen for k."""
+    table = search.cv_results_
+    rows = rows_by_family(table)[tuple(search.losses_[k][name] for name in FAMILY)]
+    return int(rows[table["C"][rows] == search.C_[k]][0])
 
 
 @dataclass(frozen=True)

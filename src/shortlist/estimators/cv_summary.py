@@ -2,32 +2,20 @@
 
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 
-from shortlist.estimators.cv_results import FAMILY
+from shortlist.estimators.cv_results import FAMILY, chosen_row, rows_by_family
 
 
 def summary_of(search: Any) -> str:
     """The text that ``TopKClassifierCV.summary`` returns."""
-    table = search.cv_results_
-    families = list(dict.fromkeys(zip(*(table[name].tolist() for name in FAMILY), strict=True)))
-    parts = []
-    for family in families:
+    families = rows_by_family(search.cv_results_)
+    parts: list[str] = []
+    for family, rows in families.items():
         if len(families) > 1:
             parts.append(", ".join(f"{n}={v}" for n, v in zip(FAMILY, family, strict=True)))
-        parts += _aligned(_cells(search, np.flatnonzero(_is_family(table, family))))
+        parts += _aligned(_cells(search, rows))
     return "\n".join([*parts, *(_choice(search, k) for k in search.ks_)])
-
-
-def _is_family(table: dict[str, NDArray], family: tuple[Any, ...]) -> NDArray:
-    return np.all([table[n] == v for n, v in zip(FAMILY, family, strict=True)], axis=0)
-
-
-def _chosen_row(search: Any, k: int) -> int:
-    table = search.cv_results_
-    family = tuple(search.losses_[k][name] for name in FAMILY)
-    return int(np.flatnonzero(_is_family(table, family) & (table["C"] == search.C_[k]))[0])
 
 
 def _cells(search: Any, rows: NDArray) -> list[list[str]]:
@@ -36,7 +24,7 @@ def _cells(search: Any, rows: NDArray) -> list[list[str]]:
     spread = any((table[f"std_top{k}"] > 0).any() for k in search.ks_)
     columns = {"C": [f"{table['C'][row]:.4g}" for row in rows]}
     for k in search.ks_:
-        chosen = _chosen_row(search, k)
+        chosen = chosen_row(search, k)
         columns[f"top-{k} %"] = [
             ("* " if row == chosen else "")
             + f"{100 * table[f'mean_top{k}'][row]:.2f}"
@@ -59,7 +47,7 @@ def _aligned(lines: list[list[str]]) -> list[str]:
 
 
 def _choice(search: Any, k: int) -> str:
-    share = search.cv_results_[f"certified_top{k}"][_chosen_row(search, k)]
+    share = search.cv_results_[f"certified_top{k}"][chosen_row(search, k)]
     certain = f"{share:.1%} of the validation shortlists cannot change"
     chosen = f"k={k}: C={search.C_[k]:.4g}."
     if search.decided_[k]:

@@ -14,6 +14,7 @@ from scipy import sparse
 
 from shortlist._memory import parse_bytes, resident_bytes
 from shortlist.datasets.on_disk import RowsOnDisk
+from shortlist.errors import ParameterError
 from shortlist.estimators.normalization import normalized
 from shortlist.losses import Loss
 from shortlist.solvers.placing import Placing, describe, place
@@ -87,9 +88,8 @@ def check_memory_limit(value: Any) -> int | None:
         return None
     found = parse_bytes(value) if isinstance(value, str) else value
     if not isinstance(found, Integral) or isinstance(found, bool) or found <= 0:
-        raise ValueError(
-            f'memory_limit must be a number of bytes, or text such as "4GB"; got {value!r}'
-        )
+        problem = f'must be a number of bytes, or text such as "4GB"; got {value!r}'
+        raise ParameterError("memory_limit", problem)
     return int(found)
 
 

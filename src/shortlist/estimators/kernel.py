@@ -11,6 +11,8 @@ from scipy import sparse
 from sklearn.utils.validation import _check_sample_weight, _num_samples, check_is_fitted
 
 from shortlist._memory import available_bytes
+from shortlist._text import Setting
+from shortlist.errors import ParameterError, WordedError
 from shortlist.estimators.callbacks import CallbackSupportMixin, with_callbacks
 from shortlist.estimators.fitted import (
     all_or_nothing,
@@ -230,14 +232,12 @@ class KernelTopKClassifier(PathMixin, CallbackSupportMixin, TrainedClassifier):
     def _checked(self, X: Any, y: Any, loss: Loss) -> tuple[Any, Any]:
         self._check_kernel_parameters()
         if self.fit_intercept == "free":
-            raise ValueError(
-                "fit_intercept='free' is for TopKClassifier; kernels take True or False"
-            )
+            free = Setting("fit_intercept", "free")
+            raise WordedError(free + " is for TopKClassifier; kernels take True or False")
         if not loss.convex:
-            raise ValueError(
-                f"loss={self.loss!r} with k={self.k} is not convex and has no kernel version: "
-                "use a convex loss, or TopKClassifier"
-            )
+            what = Setting("loss", self.loss) + " with " + Setting("k", self.k)
+            why = " is not convex and has no kernel version: use a convex loss, or TopKClassifier"
+            raise WordedError(what + why)
         return self._validated(X, y=y, ensure_min_samples=2, multi_output=loss.multilabel)
 
     def _storage(self, rows: Rows, n_classes: int, loss: Loss) -> Storage:
@@ -270,15 +270,18 @@ class KernelTopKClassifier(PathMixin, CallbackSupportMixin, TrainedClassifier):
     def _check_kernel_parameters(self) -> None:
         if not callable(self.kernel) and self.kernel not in KERNELS:
             allowed = ", ".join(map(repr, KERNELS))
-            raise ValueError(f"kernel must be one of {allowed} or a function; got {self.kernel!r}")
+            problem = f"must be one of {allowed} or a function; got {self.kernel!r}"
+            raise ParameterError("kernel", problem)
         size = self.cache_size
         if not isinstance(size, Real) or isinstance(size, bool) or not 0 <= float(size) < np.inf:
-            raise ValueError(f"cache_size must be a number of mebibytes, 0 or larger; got {size!r}")
+            problem = f"must be a number of mebibytes, 0 or larger; got {size!r}"
+            raise ParameterError("cache_size", problem)
         if self.kernel == "poly":
             for name in ("degree", "coef0"):
                 value = getattr(self, name)
                 if not isinstance(value, Real) or not 0 <= float(value) < np.inf:
-                    raise ValueError(f"{name} must be a finite number, 0 or larger; got {value!r}")
+                    problem = f"must be a finite number, 0 or larger; got {value!r}"
+                    raise ParameterError(name, problem)
 
     def _check_memory(self, X: Any, n_classes: int) -> int:
         """Bytes for the kernel matrix; MemoryError, with advice, if training cannot fit."""

@@ -15,6 +15,8 @@ from sklearn.metrics.pairwise import (
 )
 from sklearn.utils.extmath import row_norms, safe_sparse_dot
 
+from shortlist._text import Setting
+from shortlist.errors import ParameterError, WordedError
 from shortlist.solvers.kernels.radial import radial_from_products
 from shortlist.solvers.storage.base import chunks
 from shortlist.solvers.threads import crew_for, one_blas_thread
@@ -103,7 +105,8 @@ def resolve_gamma(gamma: Any, X: Any, weight: NDArray | None = None) -> float:
             return 1.0 / (X.shape[1] * variance) if variance > 0 else 1.0
     elif isinstance(gamma, Real) and not isinstance(gamma, bool) and 0 < float(gamma) < np.inf:
         return float(gamma)
-    raise ValueError(f"gamma must be 'scale', 'auto' or a positive finite number; got {gamma!r}")
+    problem = f"must be 'scale', 'auto' or a positive finite number; got {gamma!r}"
+    raise ParameterError("gamma", problem)
 
 
 def _variance(X: Any, weight: NDArray) -> float:
@@ -175,15 +178,16 @@ class KernelMatrix:
         return block
 
 
+_PRECOMPUTED = Setting("kernel", "precomputed")
+
+
 class PrecomputedMatrix:
     """A kernel matrix that the user computed, used as it is."""
 
     def __init__(self, K: NDArray) -> None:
         if K.shape[0] != K.shape[1]:
-            raise ValueError(
-                "with kernel='precomputed' X must be the square matrix of kernel values between "
-                f"the training examples; got shape {K.shape}"
-            )
+            square = " X must be the square matrix of kernel values between the training examples"
+            raise WordedError("with " + _PRECOMPUTED + square + f"; got shape {K.shape}")
         _check_symmetric(K)
         # The transpose of a symmetric matrix in Fortran's order is the same in C's.
         self.whole = np.ascontiguousarray(K.T if K.flags.f_contiguous else K)
@@ -208,4 +212,4 @@ def _check_symmetric(K: NDArray) -> None:
     block = K[np.ix_(sample, sample)]
     size = np.abs(block).max(initial=0.0)
     if np.abs(block - block.T).max(initial=0.0) > 1e-4 * size:
-        raise ValueError("with kernel='precomputed' X must be symmetric; this matrix is not")
+        raise WordedError("with " + _PRECOMPUTED + " X must be symmetric; this matrix is not")

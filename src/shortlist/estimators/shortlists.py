@@ -16,8 +16,9 @@ from shortlist.estimators.convergence import (
     level_outside,
 )
 from shortlist.estimators.multilabel import indicator_of
-from shortlist.estimators.training import loss_of
+from shortlist.estimators.training import check_parameters, loss_of
 from shortlist.estimators.two_classes import folded
+from shortlist.losses import Loss
 from shortlist.losses.registry import entry_of, with_probabilities
 from shortlist.metrics._indicators import as_indicator, hit_rate
 from shortlist.metrics._ranks import top_columns
@@ -66,6 +67,22 @@ class ShortlistClassifier(ClassifierMixin, BaseEstimator):
         super().set_params(**params)
         if "k" in params:
             self._k_was_set = True
+        return self
+
+    def make_loss(self, multilabel: bool = False) -> Loss:
+        """The loss as the parameters have it, for one right label an example or for several."""
+        return loss_of(self, multilabel)
+
+    def check_trainable(self, n_classes: int, multilabel: bool = False) -> None:
+        """Raise what ``fit`` would refuse, known before there is any data: ValueError, TypeError.
+
+        ``multilabel``: for examples with several right labels.
+        """
+        check_parameters(self)
+        self.make_loss(multilabel).check_classes(n_classes)
+
+    def model_for(self, k: int) -> "ShortlistClassifier":
+        """The classifier that answers for shortlists of k; a search has one for each k."""
         return self
 
     @property

@@ -15,7 +15,7 @@ from sklearn.utils.validation import _check_sample_weight, validate_data
 
 from shortlist import losses
 from shortlist._text import Setting
-from shortlist.errors import ParameterError
+from shortlist.errors import ParameterError, WordedError
 from shortlist.estimators.elsewhere import check_memory_limit
 from shortlist.estimators.inputs import as_matrix
 from shortlist.estimators.multilabel import encode_indicator
@@ -35,9 +35,8 @@ def check_parameters(estimator: Any, multilabel: bool = False) -> losses.Loss:
     """The loss; raises ValueError or TypeError that names the parameter and what it may be."""
     positive = {"C": estimator.C, "tol": estimator.tol}
     if isinstance(estimator.fit_intercept, str) and estimator.fit_intercept != "free":
-        raise ValueError(
-            f"fit_intercept must be True, False or 'free'; got {estimator.fit_intercept!r}"
-        )
+        problem = f"must be True, False or 'free'; got {estimator.fit_intercept!r}"
+        raise ParameterError("fit_intercept", problem)
     if estimator.fit_intercept:
         positive["intercept_scaling"] = estimator.intercept_scaling
     for name, value in positive.items():
@@ -73,20 +72,19 @@ def check_free_intercept(
     loss: losses.Loss, classes: NDArray, codes: NDArray, weights: NDArray
 ) -> None:
     """Raise ValueError if an intercept that is not regularised has no optimum or certificate."""
+    free = Setting("fit_intercept", "free")
     if loss.convex and not loss.smooth:
-        raise ValueError(
-            f"fit_intercept='free' takes a smooth loss; {loss.name} has kinks. Use its smoothed "
-            "version, with a small smoothing"
-        )
+        kinks = f" takes a smooth loss; {loss.name} has kinks. Use its smoothed version, with a "
+        raise WordedError(free + kinks + "small " + Setting("smoothing"))
     if loss.multilabel:
-        raise ValueError(
-            "fit_intercept='free' takes one right label per example; y is an indicator of several"
-        )
+        several = " takes one right label per example; y is an indicator of several"
+        raise WordedError(free + several)
     empty = np.bincount(codes, weights, len(classes)) == 0
     if empty.any():
-        raise ValueError(
-            f"fit_intercept='free' needs examples of positive weight in every class; class "
-            f"{classes[empty].tolist()[0]!r} has none, and its best intercept is minus infinity"
+        raise WordedError(
+            free
+            + " needs examples of positive weight in every class; class "
+            + f"{classes[empty].tolist()[0]!r} has none, and its best intercept is minus infinity"
         )
 
 
@@ -126,13 +124,13 @@ def loss_of(estimator: Any, multilabel: bool = False) -> losses.Loss:
         rank_weights=estimator.rank_weights,
     )
     if counted and estimator.margins != "ldam":
-        raise ValueError(f"margins must be 'ldam', numbers or None; got {estimator.margins!r}")
+        problem = f"must be 'ldam', numbers or None; got {estimator.margins!r}"
+        raise ParameterError("margins", problem)
     if counted and loss.with_margins is None:
         able = " and ".join(taking("margins"))
-        raise ValueError(
-            f"margins='ldam' is for {able} with one right label per example; got "
-            f"loss={estimator.loss!r}"
-        )
+        able += " with one right label per example; got "
+        given = Setting("loss", estimator.loss)
+        raise WordedError(Setting("margins", "ldam") + f" is for {able}" + given)
     return loss
 
 
@@ -189,10 +187,8 @@ def encode_targets(
     rows, asks = encode_indicator(y, loss.k)
     weights = example_weights(X, rows, classes, sample_weight, None) * asks
     if not (weights > 0).any():
-        raise ValueError(
-            f"there is nothing to learn from: no example of positive weight has a right label "
-            f"and at least k={loss.k} wrong ones"
-        )
+        nothing = "there is nothing to learn from: no example of positive weight has a right label "
+        raise WordedError(nothing + "and at least " + Setting("k", loss.k) + " wrong ones")
     return classes, rows, weights
 
 
@@ -226,12 +222,11 @@ def _check_class_weights(class_weight: Mapping[Any, Any], classes: NDArray) -> N
     all_named = known <= set(class_weight)  # other names are then of absent classes
     for name, weight in class_weight.items():
         if not isinstance(weight, Real) or not 0 <= float(weight) < math.inf:
-            raise ValueError(
-                f"weights in class_weight must be finite numbers, zero or larger; got {weight!r} "
-                f"for {name!r}"
-            )
+            problem = f" must be finite numbers, zero or larger; got {weight!r} for {name!r}"
+            raise WordedError("weights in " + Setting("class_weight") + problem)
         if name not in known and not all_named:
-            raise ValueError(f"class_weight names {name!r}, which is not among the labels")
+            problem = f"names {name!r}, which is not among the labels"
+            raise ParameterError("class_weight", problem)
 
 
 def _class_weights_take_sample_weights() -> bool:
@@ -244,7 +239,7 @@ def make_costs(codes: NDArray, weights: NDArray, C: float) -> Costs:
     with np.errstate(over="ignore"):
         cost = C * weights
     if not np.isfinite(cost).all():
-        raise ValueError("C times the sample weights overflows; use smaller ones")
+        raise ParameterError("C", "times the sample weights overflows; use smaller ones")
     return Costs(codes, cost)
 
 

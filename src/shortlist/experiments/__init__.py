@@ -14,7 +14,7 @@ The experiments::
 
     table2             Table 2 and Figure 3: the circle
     table3             Table 3 on a data set, a stand-in, or any frozen features;
-                       table3_section, table3_figures, table3_remarks: what its section shows
+                       table3_section, table3_figures: what its section shows
     training_curves    Figures 1 and 2
     finetune           Table 5
     calibrated         Table 1, the column "top-k calibrated"
@@ -24,11 +24,10 @@ The experiments::
 What they share::
 
     paper              the paper's numbers
-    comparison         data sets of Table 3's kind, and rows beside the paper's
+    comparison         data sets of Table 3's kind, rows beside the paper's, paired tests, ranks
     parts              training, validation and test examples
     protocol           the paper's methods, a path over C, and the choice of a model for each k
     descents           the primal as a whole: FISTA, L-BFGS, and the paper's gradient descent
-    paired             paired tests and mean ranks
 
 Names load on first use, so that a command's help need not import the machinery.
 """

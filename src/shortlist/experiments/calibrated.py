@@ -7,8 +7,11 @@ from typing import ClassVar
 
 from shortlist.experiments.report import Remark, Section, Table
 from shortlist.experiments.report.model import Cell
+from shortlist.experiments.report.prose import Prose
 from shortlist.experiments.units import Task, Unit
 from shortlist.experiments.workers import Context
+
+_PROSE = Prose("calibration")
 
 
 @dataclass(frozen=True)
@@ -82,23 +85,14 @@ def run(
     return Section(
         name="calibration",
         title="Top-k calibration: which losses lead to the right shortlist",
-        paragraphs=[
-            "A loss is top-k calibrated if, at a point where the classes have given probabilities, "
-            "scores can approach its least expectation only with the k most probable classes on "
-            "their shortlist. For each loss many distributions are tried: “no” comes with one at "
-            "which scores with a worse shortlist do as well, “yes” with the number tried in vain."
-        ],
+        paragraphs=_PROSE.paragraphs("introduction"),
         headlines=[
             (f"{sum(row.n_checked for _, row in rows)}", "distributions checked"),
             (f"{len(disagreements)}", "answers of the paper contradicted"),
         ],
         tables=[_table(verdicts) for verdicts in results],
         remarks=_remarks(disagreements, [row for _, row in rows if row.paper == "open"]),
-        protocol=[
-            f"Distributions over {n_classes} classes. Half are from Dirichlet laws between peaked "
-            "and almost uniform, half have ties and zeros; those with nearly equal probabilities "
-            "at the cut are left out.",
-        ],
+        protocol=_PROSE.paragraphs("protocol", n_classes=n_classes),
         result=tuple(results),
     )
 
@@ -114,10 +108,7 @@ def _remarks(disagreements: list[tuple[int, Verdict]], answered: list[Verdict]) 
     if answered:
         yes = sorted({row.method for row in answered if row.calibrated})
         no = sorted({row.method for row in answered if not row.calibrated})
-        text = (
-            f"A counterexample settles it for {_listed(no)}; none turns up for {_listed(yes)}, "
-            "which the documentation of `shortlist.calibration` proves to be calibrated."
-        )
+        text = _PROSE("open", no=_listed(no), yes=_listed(yes))
         remarks.append(Remark("What the paper leaves open", text))
     return remarks
 

@@ -25,6 +25,7 @@ from shortlist.experiments.comparison import mark_best
 from shortlist.experiments.parts import Parts, letter_parts, read_parts
 from shortlist.experiments.report import Remark, Section, Table, Value
 from shortlist.experiments.report.model import Cell
+from shortlist.experiments.report.prose import Prose
 from shortlist.experiments.units import Task, Unit
 from shortlist.experiments.workers import Context
 from shortlist.torch import TopKAccuracy, TopKEntropyLoss, TopKHingeLoss, TruncatedTopKEntropyLoss
@@ -33,6 +34,7 @@ METHODS = ("smooth-topk-svm:3", "smooth-topk-svm:5", "trunc-ent:3", "trunc-ent:5
 KS = (1, 3, 5, 10)
 _QUICK_SIZE = 1000
 _EVALUATION_ROWS = 4096
+_PROSE = Prose("finetune")
 
 
 @dataclass(frozen=True)
@@ -280,35 +282,20 @@ def _section(
     return Section(
         name="finetune",
         title=f"Fine-tuning (Table 5), on {title}",
-        paragraphs=[
-            "A network is trained with softmax, then for a few epochs more with each loss. "
-            "Does a loss made for the top k pay off when the whole network can follow it?",
-        ],
+        paragraphs=_PROSE.paragraphs("introduction"),
         tables=[_table("finetune", f"Top-k accuracy (%) on {title}", result.rows, ks), *theirs],
         headlines=[(_signed(gain, 1), f"points, the largest gain over the reference ({place})")],
         remarks=_remarks(tuned, ks),
-        protocol=[
-            f"{len(parts.y_train)} training and {len(parts.y_test)} test examples, "
-            f"{parts.n_classes} classes; {len(result.networks)} networks, each from another "
-            "initialisation.",
-            f"{recipe.epochs} epochs of softmax at a constant step size give the reference; "
-            f"{recipe.tuning_epochs} epochs with a falling step size follow, from the same "
-            "weights for every loss. Each loss takes the step size that is best for its own k on "
-            "validation examples.",
-        ],
+        protocol=_PROSE.paragraphs(
+            "protocol", parts=parts, networks=len(result.networks), recipe=recipe
+        ),
         result=result,
     )
 
 
 def _remarks(tuned: Sequence[Row], ks: Sequence[int]) -> list[Remark]:
     """What can be compared with the paper, and how far the losses end from softmax."""
-    remarks = [
-        Remark(
-            "Smaller networks",
-            "The paper fine-tunes VGG networks on Places 205 and ILSVRC 2012; the networks and "
-            "data here are far smaller, so only the pattern can be compared, not the numbers.",
-        )
-    ]
+    remarks = [Remark("Smaller networks", _PROSE("smaller"))]
     softmax = next((row for row in tuned if row.method == "lr-multi"), None)
     if softmax is None:
         return remarks
@@ -319,12 +306,12 @@ def _remarks(tuned: Sequence[Row], ks: Sequence[int]) -> list[Remark]:
 
     meant = [(row, k) for row in tuned for k in ks if k >= paper.split_method(row.method)[1]]
     gains = [row.gain[k] for row in tuned for k in ks]
-    text = (
-        "The losses made for the top k improve on the reference, and softmax does so about as "
-        f"much. Here the gains range from {_signed(min(gains))} to {_signed(max(gains))} points. "
-        f"At its own k and above, no loss ends further from softmax than {furthest(meant)} "
-        "points; at the top 1, which the others do not aim at, the furthest ends "
-        f"{furthest([(row, 1) for row in tuned])} points from it."
+    text = _PROSE(
+        "finding",
+        least=_signed(min(gains)),
+        most=_signed(max(gains)),
+        meant=furthest(meant),
+        first=furthest([(row, 1) for row in tuned]),
     )
     return [*remarks, Remark("The paper’s finding", text)]
 
@@ -349,8 +336,7 @@ def _table(name: str, title: str, rows: Sequence[Row], ks: Sequence[int]) -> Tab
         title,
         ["Method", *(f"Top-{k}" for k in ks), *(f"Gain {k}" for k in ks)],
         [[n, *a, *g] for n, a, g in zip(names, accuracies, gains, strict=True)],
-        caption="First the reference, before fine-tuning. Gain: points above it, at the top 1 and "
-        "so on.",
+        caption=_PROSE("table"),
         groups=[1],
         spread="standard deviation over the networks",
     )

@@ -9,9 +9,12 @@ from typing import Any, ClassVar
 import numpy as np
 
 from shortlist.experiments.report import Figure, Section, Table
+from shortlist.experiments.report.prose import Prose
 from shortlist.experiments.units import Task, Unit
 from shortlist.experiments.workers import Context
 from shortlist.plots.charts import Chart, Scale, Series
+
+_PROSE = Prose("lambert")
 
 
 @dataclass(frozen=True)
@@ -94,11 +97,7 @@ def run(context: Context, *, points: int = 200_000, repeats: int = 20) -> Sectio
     return Section(
         name="lambert",
         title="V(t): the Lambert W function of an exponential",
-        paragraphs=[
-            "V(t) = W(exp t) solves x + log x = t. The dual steps of all entropy losses are sums "
-            "of V, so its speed is theirs. For t far below zero V(t) is nearly exp t, far above "
-            "nearly t − log t."
-        ],
+        paragraphs=_PROSE.paragraphs("introduction"),
         headlines=[
             (f"{faster:.0f} ×", "as fast as SciPy’s Wright omega, in double precision"),
             (f"{found.double.units:.1f}", "units in the last place, the largest error"),
@@ -112,8 +111,7 @@ def run(context: Context, *, points: int = 200_000, repeats: int = 20) -> Sectio
                     [m.name, f"{m.largest_error:.1e}", f"{m.units:.1f}", f"{m.nanoseconds:.1f}"]
                     for m in (found.double, found.single, found.scipy)
                 ],
-                caption=f"{points} values of t between −80 and 700, dense around zero; the error "
-                "against Newton’s method in extended precision.",
+                caption=_PROSE("precision", points=points),
             )
         ],
         figures_first=True,
@@ -136,8 +134,7 @@ def _figure() -> Figure:
     return Figure(
         "curves",
         "V(t) and its approximations",
-        "V(t) on a logarithmic scale for t below zero, with exp t; on a linear scale for t above "
-        "zero, with t − log t.",
+        _PROSE("curves"),
         [
             chart("t < 0", below, "exp t", below, np.exp(below), "log"),
             chart("t > 0", above, "t − log t", beyond_one, values, "linear"),

@@ -7,11 +7,13 @@ from typing import Any
 import numpy as np
 
 from shortlist.experiments.report import Figure, Section, Table
+from shortlist.experiments.report.prose import Prose
 from shortlist.experiments.workers import Context
 from shortlist.plots.charts import Chart, Series
 
 #: Scores of the wrong labels: one far ahead of the rest, where top-k losses differ from others.
 OTHERS = (3.0, 1.0, 0.5, 0.0, -0.5, -1.0, -1.5, -2.0, -2.5)
+_PROSE = Prose("losses")
 
 
 def run(context: Context, *, k: int = 2, points: int = 241) -> Section:
@@ -49,20 +51,13 @@ def run(context: Context, *, k: int = 2, points: int = 241) -> Section:
     return Section(
         name="losses",
         title="The losses, along a line",
-        paragraphs=[
-            "Ten labels: nine wrong ones with fixed scores, one of them far ahead, and the true "
-            "label whose score varies. Where the true label is second, the top-1 error is 1 and "
-            f"the top-2 error 0: there a top-{k} loss may rest, and the truncated entropy does so "
-            "the most."
-        ],
+        paragraphs=_PROSE.paragraphs("introduction", k=k),
         figures_first=True,
         figures=[
             Figure(
                 "slice",
                 "Every loss against the score of the true label",
-                f"The wrong labels’ scores are {others}. Grey steps: the top-1 and the top-{k} "
-                "error. The one-vs-all losses also count the wrong labels’ own losses, which do "
-                "not vary along the line.",
+                _PROSE("slice", others=others, k=k),
                 [_chart(title, members, t, k) for title, members in panels.items()],
             )
         ],

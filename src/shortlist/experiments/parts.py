@@ -99,8 +99,7 @@ def read_parts(
     into training and test examples, class by class, as the paper does with ALOI. A folder may hold
     a file for each part: see :func:`_folder_of_parts`.
     """
-    from shortlist.datasets import DataError, read_splits
-    from shortlist.datasets.read import scaled_parts
+    from shortlist.datasets import DataError, read_splits, scaled_parts
 
     parts = _folder_of_parts(data) if data.is_dir() else {}
     parts = parts or read_splits(data)

@@ -15,6 +15,7 @@ from shortlist.experiments.comparison import Dataset, accuracy_rows, mark_best
 from shortlist.experiments.descents import Primal
 from shortlist.experiments.protocol import classifier, kernels_of
 from shortlist.experiments.report import Figure, Remark, Section, Table, Value
+from shortlist.experiments.report.prose import Prose
 from shortlist.experiments.units import Task, Unit
 from shortlist.experiments.workers import Context
 from shortlist.plots.charts import Chart, Picture, numbered_series
@@ -30,6 +31,7 @@ SEVERAL = "several"
 _FIGURE_3 = {"smooth-topk-svm:1": 1, TRUNCATED: 2}
 #: The relative gap at which a model's weights count as the optimum's own.
 _OPTIMUM_GAP = 1e-7
+_PROSE = Prose("circle")
 
 
 @dataclass(frozen=True)
@@ -224,28 +226,22 @@ def _section(by_row: Mapping[str, list[DrawResult]], starts: int, tasks: list[Dr
     ours = {row: mean for row, mean in means.items() if row != SEVERAL}
     circle = Dataset.named("circle")
     rows = accuracy_rows(circle, ours, spreads, {("svm-multi", k): "†" for k in KS})
-    best_row, way, not_in_paper = TRUNCATED, "", ""
+    best_row, way = TRUNCATED, ""
     if SEVERAL in by_row:
         best_row, way = SEVERAL, f", best of {starts} starts"
-        not_in_paper = " The last row is not in the paper."
         several = zip(means[SEVERAL], spreads[SEVERAL], strict=True)
         name = f"{paper.display_name(TRUNCATED)}, {starts} starts"
         rows = mark_best([*rows, [name, *(Value(mean, spread=s) for mean, s in several)]])
-    draws, task = len(tasks), tasks[0]
+    task, draws = tasks[0], len(tasks)
     typical = np.mean(list(spreads.values()), axis=0)
+    best, softmax = means[best_row][1], means["lr-multi"][1]
     return Section(
         name="circle",
         title="The circle: what a loss for the top 2 is good for",
-        paragraphs=[
-            "Three classes overlap around the unit circle. A linear classifier cannot follow all "
-            "of it, so a loss must choose what to get right. Softmax spends its capacity on the "
-            "first label; the truncated top-2 entropy does not care which of two labels comes "
-            f"first and gets **{means[best_row][1]:.0f}%** of the pairs right where softmax gets "
-            f"**{means['lr-multi'][1]:.0f}%**.",
-        ],
+        paragraphs=_PROSE.paragraphs("introduction", best=best, softmax=softmax),
         headlines=[
-            (f"{means[best_row][1]:.1f}%", f"top-2, truncated entropy{way} (paper: 96.1)"),
-            (f"{means['lr-multi'][1]:.1f}%", "top-2, softmax (paper: 81.7)"),
+            (f"{best:.1f}%", f"top-2, truncated entropy{way} (paper: 96.1)"),
+            (f"{softmax:.1f}%", "top-2, softmax (paper: 81.7)"),
             (f"± {typical[1]:.1f}", f"points: how far a single draw of {task.n_train} varies"),
         ],
         tables=[
@@ -254,28 +250,14 @@ def _section(by_row: Mapping[str, list[DrawResult]], starts: int, tasks: list[Dr
                 "Top-k accuracy (%) on the circle",
                 circle.columns,
                 rows,
-                caption=f"Table 2 of the paper. Ours: the mean over {draws} draws of "
-                f"{task.n_train} training and {task.n_train} validation points, tested on "
-                f"{task.n_test}. The paper’s: one draw.{not_in_paper}",
-                notes=_notes(by_row),
+                _PROSE("caption", task=task, draws=draws, several=SEVERAL in by_row),
+                notes=[_tied_note(by_row, draws)],
                 spread="standard deviation over the draws",
             )
         ],
         figures=[_rings(by_row, tasks), _quantiles(tested, starts)],
         remarks=_remarks(by_row, tested, typical, starts),
-        protocol=[
-            "Five segments of equal mass, the fourth three times as long; class probabilities as "
-            "the paper states them. Equal mass is a reading of ours: with mass by length no linear "
-            "classifier through the origin exceeds 64.3% top-1, where the paper has 65.7%.",
-            f"C = 2^{min(task.exponents)} to 2^{max(task.exponents)}, chosen on the "
-            f"validation points separately for each k; relative duality gap {task.tol:g}.",
-            "With an intercept. The paper’s classifiers have none."
-            if task.intercept
-            else "No intercept: with one, the one-vs-all SVM would reach 94% top-2 where the paper "
-            "has 85.8%.",
-            "Ties are counted by their chance of being broken well, not in the classifier’s favour "
-            "as the paper’s definition has it: SVM-Multi’s would count twice.",
-        ],
+        protocol=_PROSE.paragraphs("protocol", task=task),
         result=CircleResult(
             {row: tuple(map(tuple, values.tolist())) for row, values in tested.items()},
             {row: sum(r.seconds for r in results) for row, results in by_row.items()},
@@ -283,16 +265,12 @@ def _section(by_row: Mapping[str, list[DrawResult]], starts: int, tasks: list[Dr
     )
 
 
-def _notes(by_row: Mapping[str, list[DrawResult]]) -> list[str]:
-    tied, softmax = (
+def _tied_note(by_row: Mapping[str, list[DrawResult]], draws: int) -> str:
+    svm, softmax = (
         sum((result.nearest_at_optimum or 0.0) < 1e-3 for result in by_row[method])
         for method in ("svm-multi", "lr-multi")
     )
-    return [
-        "† Solved to a gap of 1e-7 at C = 1, the multiclass SVM gives two classes the same "
-        f"weights, to a thousandth, on {tied} of {len(by_row['svm-multi'])} draws (softmax on "
-        f"{softmax}). Then the rest of the solver’s error decides which of the two ranks first."
-    ]
+    return _PROSE("tied", svm=svm, softmax=softmax, draws=draws)
 
 
 def _remarks(
@@ -301,49 +279,28 @@ def _remarks(
     spread: Sequence[float],
     starts: int,
 ) -> list[Remark]:
-    draws = len(by_row["lr-multi"])
-    remarks = [
-        Remark(
-            "One draw says little",
-            f"Over {draws} draws the standard deviation of a row’s top-1 accuracy is "
-            f"{spread[0]:.1f} points on average, of its top-2 accuracy {spread[1]:.1f}. The "
-            "paper’s table is one draw; a difference of a few points from it means nothing. "
-            + _within_range(tested),
-        )
-    ]
+    cells = [(method, k) for method in paper.methods("circle") for k in KS]
+    facts = {"draws": len(by_row["lr-multi"]), "spread": spread, "cells": len(cells)}
+    outside = _PROSE("one_draw", **facts, outside=_outside_our_range(tested, cells))
+    remarks = [Remark("One draw says little", outside)]
     if SEVERAL in tested:
         from_softmax, several = tested[TRUNCATED][:, 1], tested[SEVERAL][:, 1]
-        stuck = int((several - from_softmax > 3.0).sum())
-        text = (
-            "The paper calls the truncated loss mildly nonconvex, with solutions of the same "
-            "quality from different starts. From softmax’s solution alone, as in the paper, "
-            f"the mean top-2 accuracy is {from_softmax.mean():.1f}% and the worst draw’s "
-            f"{from_softmax.min():.1f}%; with the lowest objective of {starts} starts "
-            f"{several.mean():.1f}% and {several.min():.1f}%. {stuck} of {draws} draws end "
-            "more than 3 points below what the best of these starts reaches."
-        )
+        text = _PROSE("starts", softmax=from_softmax, several=several, starts=starts)
         remarks.append(Remark("Where the descent starts matters", text))
     pair = by_row[TRUNCATED][_figure_draw(by_row)].chosen[2].test
-    text = (
-        f"Chosen for the top 2, the truncated loss’s first label is right in only {pair[0]:.1f}% "
-        f"(figure; the paper’s: {paper.FIGURE_3[TRUNCATED][0]}%): it leaves the order of the two "
-        "open. The table’s first column is the model chosen for the top 1."
-    )
+    text = _PROSE("order", ours=pair[0], paper=paper.FIGURE_3[TRUNCATED][0])
     return [*remarks, Remark("The order of the two labels", text)]
 
 
-def _within_range(tested: Mapping[str, Any]) -> str:
-    """Whether the paper's numbers could have come from one of our draws."""
+def _outside_our_range(tested: Mapping[str, Any], cells: Sequence[tuple[str, int]]) -> list[str]:
+    """The paper's numbers that could not have come from one of our draws."""
     outside = []
-    cells = [(method, k) for method in paper.methods("circle") for k in KS]
     for method, k in cells:
         theirs, ours = paper.accuracy("circle", method, k), tested[method][:, k - 1]
         if not ours.min() <= theirs <= ours.max():
             name = f"{paper.display_name(method)} at top-{k}"
             outside.append(f"{name} ({theirs}; ours {ours.min():.1f} to {ours.max():.1f})")
-    inside = len(cells) - len(outside)
-    text = f"{inside} of its {len(cells)} numbers lie within the range of our draws"
-    return f"{text}; outside: {', '.join(outside)}." if outside else f"{text}."
+    return outside
 
 
 def _figure_draw(by_row: Mapping[str, list[DrawResult]]) -> int:
@@ -366,11 +323,7 @@ def _rings(by_row: Mapping[str, list[DrawResult]], tasks: list[DrawTask]) -> Fig
         panels.append(_ring(tasks[draw], model, f"{name}\ntop-1 {first:.1f}%, top-2 {second:.1f}%"))
         theirs = f"the paper {their_first} / {their_second}"
         words.append(f"{name} (top-1 / top-2: {first:.1f} / {second:.1f}; {theirs})")
-    caption = (
-        f"The paper’s Figure 3. Inside: the training points of draw {draw + 1}, the nearest to the "
-        "paper’s picture. Rings: the first and the second label predicted in each direction. "
-        f"First {words[0]}, then {words[1]}."
-    )
+    caption = _PROSE("rings", draw=draw, words=words)
     return Figure("rings", "What two losses predict around the circle", caption, panels)
 
 
@@ -410,5 +363,4 @@ def _quantiles(tested: Mapping[str, Any], starts: int) -> Figure:
         series = numbered_series(curves)
         title = f"Top-{k}"
         panels.append(Chart("Draw, by accuracy", "Accuracy (%)", series, title, x_whole=True))
-    caption = "Test accuracy on every draw, from a method’s worst draw to its best."
-    return Figure("draws", "How far the draws differ", caption, panels)
+    return Figure("draws", "How far the draws differ", _PROSE("draws"), panels)

@@ -17,9 +17,9 @@ from shortlist.experiments.comparison import (
     DatasetOutcome,
     family_starts,
     is_truncated,
+    mean_ranks,
 )
 from shortlist.experiments.descents import CHECKPOINTS, DescentTask
-from shortlist.experiments.paired import mean_ranks
 from shortlist.experiments.parts import (
     MissingData,
     Parts,
@@ -30,6 +30,7 @@ from shortlist.experiments.parts import (
 )
 from shortlist.experiments.protocol import PathResult, PathTask, kernels_of, relative_cost
 from shortlist.experiments.report import Section, Table, Value
+from shortlist.experiments.table3_figures import PROSE
 from shortlist.experiments.table3_section import Table3Result, section
 from shortlist.experiments.units import Unit
 from shortlist.experiments.workers import Context
@@ -191,10 +192,7 @@ def ranks_section(results: Sequence[Table3Result]) -> Section:
     return Section(
         name="ranks",
         title="Mean ranks over the data sets",
-        paragraphs=[
-            f"Which loss is best at the top k over {len(results)} data sets? Rank 1 is the best of "
-            "a data set; equal accuracies share their ranks."
-        ],
+        paragraphs=PROSE.paragraphs("ranks", n=len(results)),
         tables=tables,
     )
 

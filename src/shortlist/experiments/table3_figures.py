@@ -9,8 +9,10 @@ from shortlist.experiments import paper
 from shortlist.experiments.comparison import DatasetOutcome
 from shortlist.experiments.protocol import PathResult
 from shortlist.experiments.report import Figure
+from shortlist.experiments.report.prose import Prose
 from shortlist.plots.charts import Chart, Series
 
+PROSE = Prose("table3")
 SOFTMAX = "lr-multi"
 _PANELS = (
     ("Hinge", ("svm-multi", "topk-svm")),
@@ -51,12 +53,7 @@ def gains_by_k(ks: Sequence[int], results: Mapping[str, PathResult]) -> list[Fig
                 "x_whole": True,
             }
             panels.append(Chart("k", "Points above softmax", series, title, **axes))
-    caption = (
-        "Top-k test accuracy above that of softmax (the dashed line), at each k by the models that "
-        "validation prefers for that k. A loss made for the top k aims at its own k, and may cost "
-        "accuracy at smaller ones."
-    )
-    return _figure("gains", "What each loss gains over softmax", caption, panels)
+    return _figure("gains", "What each loss gains over softmax", PROSE("gains"), panels)
 
 
 def along_c(outcome: DatasetOutcome) -> list[Figure]:
@@ -79,10 +76,7 @@ def along_c(outcome: DatasetOutcome) -> list[Figure]:
         limits = (min(max(peaks) - 25.0, min(peaks) - 3.0), max(peaks) + 2.0)
         title = f"Top-{k} on the validation examples"
         panels.append(Chart("C", "Accuracy (%)", series, title, "log", y_limits=limits))
-    caption = (
-        "Accuracy on the validation examples against C. Every point is a trained model; those "
-        "that did not meet their tolerance are shown, but were not eligible."
-    )
+    caption = PROSE("along_c")
     return _figure("regularisation", "How much regularisation each loss wants", caption, panels)
 
 
@@ -99,16 +93,7 @@ def along_descent(outcome: DatasetOutcome, *, explain: bool = True) -> list[Figu
             series.append(Series(f"top-{k}", descent.steps, above, color, markers=True))
         title = paper.display_name(descent.method)
         panels.append(Chart(x_label, y_label, series, title, "symlog", levels=[(0.0, "")]))
-    caption = (
-        "The truncated losses on their way from the softmax solution (0 steps) downhill, by "
-        "gradient descent with line search as in the paper, C chosen anew at every step count. "
-        "Our table’s models are at the end of the descent."
-    )
-    if explain:
-        caption += (
-            " Accuracy at small k falls as long as one descends. The paper’s four numbers are "
-            "passed at about the same time, so that is where its descent seems to have ended."
-        )
+    caption = PROSE("along_descent", explain=explain)
     title = "Where the paper’s descent of the truncated losses ended"
     return _figure("descent", title, caption, panels)
 

@@ -1,9 +1,12 @@
-"""The section of a data set of Table 3: tables with statistics, figures, remarks."""
+"""The section of a data set of Table 3: tables with statistics, figures, remarks.
+
+The remarks say why some numbers are far from the paper's.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from shortlist._progress import duration
@@ -12,15 +15,18 @@ from shortlist.experiments.comparison import (
     TOLERANCE,
     Dataset,
     DatasetOutcome,
+    Place,
     accuracy_rows,
+    compare,
     family_starts,
+    is_truncated,
+    standard_error,
 )
-from shortlist.experiments.paired import compare, standard_error
-from shortlist.experiments.protocol import MAX_K, PathResult
+from shortlist.experiments.descents import DescentResult
+from shortlist.experiments.protocol import MAX_K, Model, PathResult
 from shortlist.experiments.report import Remark, Section, Table, Value
 from shortlist.experiments.report.model import Cell
-from shortlist.experiments.table3_figures import SOFTMAX, along_c, along_descent, gains_by_k
-from shortlist.experiments.table3_remarks import explain_far_cells
+from shortlist.experiments.table3_figures import PROSE, SOFTMAX, along_c, along_descent, gains_by_k
 
 #: Two numbers count as different if a paired test has a smaller p than this.
 SIGNIFICANT = 0.05
@@ -62,7 +68,7 @@ def section(outcome: DatasetOutcome, tol: float, *, explain: bool = True) -> Sec
     return Section(
         name=dataset.key,
         title=f"{dataset.title}: top-k accuracy of every loss",
-        paragraphs=[_introduction(outcome)],
+        paragraphs=PROSE.paragraphs("introduction", dataset=dataset, parts=parts),
         headlines=_headlines(accuracy, outcome),
         tables=[accuracy, *on_grid, *details],
         figures=[*gains, *along_c(outcome), *along_descent(outcome, explain=explain)],
@@ -70,18 +76,6 @@ def section(outcome: DatasetOutcome, tol: float, *, explain: bool = True) -> Sec
         protocol=_protocol(outcome, tol),
         result=Table3Result.of(outcome),
     )
-
-
-def _introduction(outcome: DatasetOutcome) -> str:
-    dataset, parts = outcome.dataset, outcome.parts
-    n_val = "" if parts.X_val is None else f", {parts.X_val.shape[0]} validation"
-    return (
-        f"{dataset.title} has {parts.n_classes} classes and "
-        f"{parts.X_train.shape[1]} features; {parts.X_train.shape[0]} training{n_val} and "
-        f"{parts.X_test.shape[0]} test examples. Every model is linear. A loss made for the top k "
-        "gives up accuracy at smaller k to gain it at k: read each row from the column of its own "
-        f"k. {dataset.about}"
-    ).rstrip()
 
 
 def _headlines(accuracy: Table, outcome: DatasetOutcome) -> list[tuple[str, str]]:
@@ -129,13 +123,8 @@ def accuracy_table(dataset: Dataset, results: Mapping[str, PathResult]) -> Table
         f"Top-k accuracy (%) on {dataset.title}",
         dataset.columns,
         accuracy_rows(dataset, ours, errors, notes),
-        caption=f"Table 3 of the paper, {'recomputed' if dataset.in_paper else 'on other data'}: "
-        "each column by the model that the validation examples prefer for that k. Every model here "
-        f"met its tolerance; {left_out} of {n_models} trained models did not and were left out.",
-        notes=[
-            "° Not distinguishable from the best of its column on these test examples: McNemar’s "
-            f"exact test, p > {SIGNIFICANT}, each pair by itself."
-        ],
+        caption=PROSE("accuracy", dataset=dataset, left_out=left_out, models=n_models),
+        notes=[PROSE("as_good", significant=SIGNIFICANT)],
         groups=family_starts(list(results)),
         tolerance=TOLERANCE,
     )
@@ -168,9 +157,7 @@ def paired_tables(dataset: Dataset, results: Mapping[str, PathResult]) -> list[T
                 [paper.display_name(m), *(_compared(results, m, reference.get(k), k) for k in ks)]
                 for m in results
             ],
-            caption="Differences on the same test examples, with the p of McNemar’s exact test: "
-            "how likely so large a difference is if both models are right equally often. Not "
-            "corrected for the number of comparisons.",
+            caption=PROSE("paired"),
             groups=family_starts(list(results)),
             fold=True,
         )
@@ -196,10 +183,7 @@ def _paper_grid_table(outcome: DatasetOutcome) -> Table:
         for row in table.rows
     ]
     title = "The rows with a far number again, on the paper’s likely grid"
-    caption = (
-        "Values of C a decade apart in the paper’s λ = 1/(C n), half as many as in the table "
-        "above. Everything else is the same."
-    )
+    caption = PROSE("paper_grid")
     return replace(table, rows=rows, name="paper-grid", title=title, caption=caption, notes=[])
 
 
@@ -218,10 +202,7 @@ def _training_table(results: Mapping[str, PathResult], ks: Sequence[int]) -> Tab
         "Chosen C, certificates and time",
         ["Method", *chosen, "Relative gap", "Models", "Left out", "Seconds"],
         rows,
-        caption="The gap is the largest among the chosen models: the share of the objective by "
-        "which it may exceed the optimum. Truncated losses are not convex and have none. "
-        "Left out: models that did not meet their tolerance. Seconds of processor time for the "
-        "whole path over C.",
+        caption=PROSE("training"),
         groups=family_starts(list(results)),
         fold=True,
     )
@@ -230,12 +211,7 @@ def _training_table(results: Mapping[str, PathResult], ks: Sequence[int]) -> Tab
 def _remarks(outcome: DatasetOutcome) -> list[Remark]:
     remarks = explain_far_cells(outcome, outcome.far_places)
     if outcome.dataset.in_paper and "svm-ova" in outcome.results:
-        text = (
-            "The paper trained them with LibLinear. Here all classes share one C, chosen for "
-            "the top-k accuracy of the whole, as LibLinear’s own multiclass mode does; the "
-            "paper does not say whether it chose one C for each class instead."
-        )
-        remarks.append(Remark("One-vs-all rows", text))
+        remarks.append(Remark("One-vs-all rows", PROSE("one_vs_all")))
     return remarks
 
 
@@ -243,23 +219,113 @@ def _protocol(outcome: DatasetOutcome, tol: float) -> list[str]:
     models = [model for result in outcome.results.values() for model in result.models]
     left_out = sum(not model.converged for model in models)
     Cs = [model.C for model in models]
-    selection = "trained on the training part and scored on the validation part"
+    return PROSE.paragraphs("protocol", Cs=Cs, left_out=left_out, tol=tol, parts=outcome.parts)
+
+
+def explain_far_cells(outcome: DatasetOutcome, far: Sequence[Place]) -> list[Remark]:
+    """Remarks on the cells that lie further from the paper's numbers than the tolerance."""
+    if not outcome.dataset.in_paper:
+        return []
+    if not far:
+        return [Remark("Differences", PROSE("all_near", tolerance=TOLERANCE))]
+    if outcome.other_facts:
+        return [Remark("Other data", PROSE("other_data", facts=outcome.other_facts))]
+    remarks = []
+    below = [(m, k) for m, k in far if is_truncated(m) and k < paper.split_method(m)[1]]
+    if below:
+        remarks.append(_on_truncated(outcome, below))
+    rest = [place for place in far if place not in below]
+    limited = [(m, k) for m, k in rest if _better_left_out(outcome.results[m], k)]
+    if limited:
+        text = PROSE("left_out", listed=_listed(outcome, limited, _left_out_model))
+        remarks.append(Remark("Models that did not converge", text))
+        rest = [place for place in rest if place not in limited]
     if outcome.parts.X_val is None:
-        selection = (
-            "trained on four fifths of the training part and scored on the rest; the chosen "
-            "models are trained again on all of it"
-        )
-    return [
-        "No intercept and no further scaling of the features; single precision.",
-        "Two values of C a decade from 1e-5 to 1e3, extended where the best lies at the edge (here "
-        f"{min(Cs):.1g} to {max(Cs):.1g} were tried), and cut short where five values in a row are "
-        "worse than the best, at every k, or two in a row do not converge. Each value starts from "
-        "the duals of the one before.",
-        f"For each C the model is {selection}. Each k has a C of its own; of equally good values "
-        "the smallest is taken.",
-        f"Training stops at a relative duality gap of {tol:g}, as in the paper. {left_out} of "
-        f"{len(models)} models, at large C, did not get there within the limit of passes over the "
-        "data. They are not eligible.",
-        "Truncated losses start at the softmax solution for the same C and descend by L-BFGS to a "
-        "stationary point.",
+        text = PROSE("own_selection", listed=_listed(outcome, rest))
+        return [*remarks, Remark("The choice of C", text)] if rest else remarks
+    on_grid = [(m, k) for m, k in rest if m in outcome.on_paper_grid]
+    if on_grid:
+        listed = "; ".join(_on_grid(outcome, m, k) for m, k in on_grid)
+        text = PROSE("grid", listed=listed, key=outcome.dataset.key)
+        remarks.append(Remark("The grid of C", text))
+    unexplained = [
+        (m, k)
+        for m, k in rest
+        if (m, k) not in on_grid
+        or outcome.dataset.is_far(m, k, outcome.on_paper_grid[m].accuracy(k))
     ]
+    return remarks + [_on_selection(outcome, m, k) for m, k in unexplained]
+
+
+def _name(method: str, k: int) -> str:
+    return f"{paper.display_name(method)} at top-{k}"
+
+
+def _listed(
+    outcome: DatasetOutcome,
+    places: Sequence[Place],
+    more: Callable[[DatasetOutcome, str, int], str] = lambda *_: "",
+) -> str:
+    """Cells with our number and the paper's, and what else there is to say of each."""
+    return "; ".join(
+        f"{_name(m, k)}: {outcome.accuracy(m, k):.1f} against {outcome.paper_accuracy(m, k):.1f}"
+        + more(outcome, m, k)
+        for m, k in places
+    )
+
+
+def _on_truncated(outcome: DatasetOutcome, places: Sequence[Place]) -> Remark:
+    stops = []
+    for descent in outcome.descents:
+        steps, far = _nearest_steps(outcome, descent)
+        name = paper.display_name(descent.method)
+        stops.append(f"{steps} steps for {name} (then within {far:.1f} points in all columns)")
+    listed, key = _listed(outcome, places), outcome.dataset.key
+    text = PROSE("truncated", listed=listed, stops=stops, key=key)
+    return Remark("Truncated losses at small k", text)
+
+
+def _nearest_steps(outcome: DatasetOutcome, descent: DescentResult) -> tuple[int, float]:
+    """Where a descent is nearest to the paper's row: steps, and the largest difference."""
+    apart = [
+        [abs(a - outcome.paper_accuracy(descent.method, k)) for a in descent.accuracies(k)]
+        for k in outcome.dataset.ks
+    ]
+    largest = [max(column) for column in zip(*apart, strict=True)]
+    place = min(range(len(largest)), key=largest.__getitem__)
+    return descent.steps[place], largest[place]
+
+
+def _better_left_out(result: PathResult, k: int) -> Model | None:
+    """The model with the best validation accuracy, if it did not meet its tolerance."""
+    best = max(result.models, key=lambda model: (model.val[k - 1], model.converged))
+    return None if best.converged else best
+
+
+def _left_out_model(outcome: DatasetOutcome, method: str, k: int) -> str:
+    model = _better_left_out(outcome.results[method], k)
+    assert model is not None
+    return (
+        f", best on the validation examples is C = {model.C:.3g}, with a relative gap of "
+        f"{model.relative_gap:.1g}"
+    )
+
+
+def _on_grid(outcome: DatasetOutcome, method: str, k: int) -> str:
+    """A number, with C on our grid and on the one that the paper seems to have used."""
+    ours, theirs = outcome.accuracy(method, k), outcome.paper_accuracy(method, k)
+    again = outcome.on_paper_grid[method].accuracy(k)
+    both = f"{ours:.1f}, the paper {theirs:.1f}, on its likely grid {again:.1f}"
+    return f"{_name(method, k)}: {both}"
+
+
+def _on_selection(outcome: DatasetOutcome, method: str, k: int) -> Remark:
+    """How much the choice of C alone moves the number."""
+    ours, theirs = outcome.accuracy(method, k), outcome.paper_accuracy(method, k)
+    models = [model for model in outcome.results[method].models if model.converged]
+    best = max(model.val[k - 1] for model in models)
+    error = standard_error(best, outcome.parts.X_val.shape[0])
+    tests = [model.test[k - 1] for model in models if model.val[k - 1] >= best - error]
+    spread = standard_error(ours, outcome.parts.X_test.shape[0])
+    facts = {"ours": ours, "theirs": theirs, "tests": tests, "error": error, "spread": spread}
+    return Remark(_name(method, k), PROSE("selection", **facts))

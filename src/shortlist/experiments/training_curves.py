@@ -13,6 +13,7 @@ from shortlist.experiments.descents import BASELINES, Point, Primal, Trace
 from shortlist.experiments.parts import Parts, letter_parts, read_parts
 from shortlist.experiments.report import Figure, Section, Table
 from shortlist.experiments.report.model import Cell
+from shortlist.experiments.report.prose import Prose
 from shortlist.experiments.units import Task, Unit
 from shortlist.experiments.workers import Context
 from shortlist.plots.charts import Chart, numbered_series
@@ -26,6 +27,7 @@ LEVELS = (1e-2, 1e-3, 1e-4, 1e-5)
 #: The smallest distance that a logarithmic axis shows.
 _SMALLEST_SUBOPTIMALITY = 1e-12
 _TIME = "Time (seconds)"
+_PROSE = Prose("convergence")
 
 
 @dataclass(frozen=True)
@@ -179,26 +181,12 @@ def run(
     return Section(
         name="convergence",
         title="Convergence: duality gap and accuracy against time",
-        paragraphs=[
-            "Every visit of dual coordinate ascent to an example solves that example’s share of "
-            "the problem exactly, and primal minus dual bounds the distance to the optimum at any "
-            "time. Accuracy is there after a few passes over the data, long before the gap is "
-            "small: a relative gap of 1e-3 is a sensible place to stop."
-        ],
+        paragraphs=_PROSE.paragraphs("introduction"),
         headlines=[headline for result in results for headline in _headline(result)],
         tables=[_table(result) for result in results],
         figures_first=True,
         figures=[figure for result in results for figure in _figures(result)],
-        protocol=[
-            f"C = {C:g}, no intercept, double precision for Letter and the synthetic data; every "
-            "run is alone on the machine and uses one thread of linear algebra. Compilation is not "
-            "counted, nor is the time for accuracies.",
-            "The relative gap is (P − D) / P, with P and D computed exactly. Suboptimality is "
-            "P above the best D that any run has certified, relative to P: what a method without "
-            "a dual can be judged by.",
-            "FISTA has backtracking and restarts; L-BFGS is SciPy’s. Both start at zero and call "
-            "the same compiled losses as our solver.",
-        ],
+        protocol=_PROSE.paragraphs("protocol", C=C),
         result=tuple(results),
     )
 
@@ -244,7 +232,7 @@ def _table(result: SetResult) -> Table:
         f"Seconds to reach a relative accuracy, {SETS[result.name]}",
         ["Loss and solver", *levels],
         rows,
-        caption="Gap: proven by the dual. Suboptimality: the true distance, known only afterwards.",
+        caption=_PROSE("times"),
         groups=groups,
     )
 
@@ -274,15 +262,13 @@ def _figures(result: SetResult) -> list[Figure]:
         Figure(
             f"gap-{result.name}",
             f"Gap and accuracy against time, {title}",
-            "The paper’s Figure 1: the relative duality gap and the top-1 accuracy on examples "
-            "not trained on.",
+            _PROSE("gap"),
             [replace(gap, levels=level), accuracy],
         ),
         Figure(
             f"baselines-{result.name}",
             f"Our solver and two others, {title}",
-            "The paper’s Figure 2: how far the objective is above the best certified dual, for "
-            "our solver and for two methods that work on all examples at once.",
+            _PROSE("baselines"),
             [_against(result, loss) for loss in SMOOTH],
         ),
     ]

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import os
 import signal
-import sys
 import threading
 import time
 import warnings
 from collections.abc import Generator, Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from shortlist._progress import Progress, progress_on
+from shortlist._signals import handled, leave
 from shortlist.experiments.units import Unit, UnitStore
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ def compute(
     total = sum(units[number].weight for number in pending)
     remark = f"{n_stored} stored before" if n_stored else ""
     progress = progress_on(console, title, count=len(pending), total=total, remark=remark)
-    with progress, _ended_by_sigterm():
+    with progress, handled(leave, ["SIGTERM"]):
         run = _run_here if jobs == 1 else _run_in_processes
         with closing(run(units, pending, store, jobs, progress)) as finished:
             results.update(finished)
@@ -174,44 +174,19 @@ def _ctrl_c_not_swallowed() -> Iterator[None]:
 
     A unit that was cut short must not go on with what it has, nor be stored.
     """
-    main = threading.current_thread() is threading.main_thread()
-    before = signal.getsignal(signal.SIGINT)
-    if not main or before not in (signal.default_int_handler, signal.SIG_IGN):
-        yield
-        return
+    # A job in the background ignores Ctrl-C. Other signals that end it come to this handler too.
+    ignored = signal.getsignal(signal.SIGINT) == signal.SIG_IGN
     caught = False
 
     def note(number: int, frame: Any) -> None:
         nonlocal caught
-        if number == signal.SIGINT and before == signal.SIG_IGN:
-            return  # a job in the background; other signals that end it come here too
+        if number == signal.SIGINT and ignored:
+            return
         caught = True
         raise _Interrupted
 
-    signal.signal(signal.SIGINT, note)
-    try:
+    usual = (signal.default_int_handler, signal.SIG_IGN)
+    with suppress(_Interrupted), handled(note, ["SIGINT"], instead_of=usual):
         yield
-    except _Interrupted:
-        pass
-    finally:
-        signal.signal(signal.SIGINT, before)
     if caught:
         raise KeyboardInterrupt
-
-
-@contextmanager
-def _ended_by_sigterm() -> Iterator[None]:
-    """SIGTERM ends the body like an exception, so that working processes are ended as well."""
-    main = threading.current_thread() is threading.main_thread()
-    if not main or signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
-        yield
-        return
-
-    def end(number: int, frame: Any) -> None:
-        sys.exit(128 + number)
-
-    signal.signal(signal.SIGTERM, end)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, signal.SIG_DFL)

@@ -9,6 +9,8 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
 from shortlist._jit import kernel_array, njit
+from shortlist._text import Setting
+from shortlist.errors import ParameterError
 from shortlist.losses import kernels
 from shortlist.losses.labels import check_indicator, label_rows
 
@@ -165,19 +167,18 @@ class Loss:
         if n_classes < 2:
             raise ValueError(f"a loss needs scores of at least 2 classes; got {n_classes}")
         if self.k > n_classes - 1:
-            raise ValueError(
-                f"k must lie between 1 and the number of classes less one, here "
-                f"{n_classes - 1}; got k={self.k} with {n_classes} classes"
-            )
+            problem = f"must lie between 1 and the number of classes less one, here {n_classes - 1}"
+            got = Setting("k", self.k) + f" with {n_classes} classes"
+            raise ParameterError("k", f"{problem}; got " + got)
         if self.rank_weights is not None and len(self.rank_weights) > n_classes - 1:
-            raise ValueError(
-                f"rank_weights may hold at most {n_classes - 1} positive numbers, one for each "
-                f"wrong label; got {len(self.rank_weights)} with {n_classes} classes"
+            raise ParameterError(
+                "rank_weights",
+                f"may hold at most {n_classes - 1} positive numbers, one for each wrong label; "
+                f"got {len(self.rank_weights)} with {n_classes} classes",
             )
         if self.margins is not None and len(self.margins) != n_classes:
-            raise ValueError(
-                f"margins are for {len(self.margins)} classes; there are {n_classes} classes"
-            )
+            problem = f"are for {len(self.margins)} classes; there are {n_classes} classes"
+            raise ParameterError("margins", problem)
 
     def values_at_zero(self, n_classes: int) -> NDArray:
         """L(y, 0) for every label y."""

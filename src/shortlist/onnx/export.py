@@ -13,6 +13,7 @@ from onnx import helper, numpy_helper
 
 from shortlist import __version__
 from shortlist.datasets import Reading
+from shortlist.errors import ParameterError
 
 from .answers import answers_of, classifier_for
 from .graph import OLDEST_OPSET, add_classifier
@@ -76,7 +77,7 @@ def to_onnx(
         raise ValueError(f"dtype must be 'float32' or 'float64', got {dtype!r}")
     newest = onnx.defs.onnx_opset_version()
     if not OLDEST_OPSET <= opset <= newest:
-        raise ValueError(f"opset must be from {OLDEST_OPSET} to {newest}, got {opset}")
+        raise ParameterError("opset", f"must be from {OLDEST_OPSET} to {newest}, got {opset}")
     numbers = np.dtype(dtype)
     classifier, k = classifier_for(model, k)
     parts = _Parts()

@@ -10,8 +10,6 @@ from numpy.typing import NDArray
 
 from shortlist.plots._style import axes_for, line_style, style_curves
 
-_FAMILY = ("loss", "k", "variant", "smoothing")
-
 
 class SearchDisplay:
     """Accuracy against C, a curve for each k with its spread, and a mark at the chosen C.
@@ -89,11 +87,14 @@ class SearchDisplay:
     def _rows(self, k: int) -> NDArray:
         if self.losses is None:
             return np.arange(len(self.table["C"]))
-        family = self.losses[k]
-        return np.flatnonzero(np.all([self.table[n] == family[n] for n in _FAMILY], axis=0))
+        from shortlist.estimators.cv_results import FAMILY, rows_by_family
+
+        return rows_by_family(self.table)[tuple(self.losses[k][name] for name in FAMILY)]
 
     def _name(self, k: int) -> str:
-        several = any(len(np.unique(self.table[name])) > 1 for name in _FAMILY)
+        from shortlist.estimators.cv_results import rows_by_family
+
+        several = len(rows_by_family(self.table)) > 1
         if self.losses is None or not several:
             return f"top-{k}"
         return f"top-{k} ({self.losses[k]['loss']}, k={self.losses[k]['k']})"

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from shortlist._jit import kernel_array
+from shortlist.errors import ParameterError
 
 VARIANTS = ("alpha", "beta")
 # The hinges also come as the paper prints alpha.
@@ -33,13 +34,13 @@ def each_row(a: ArrayLike, kernel: Callable[[NDArray, NDArray], Any]) -> NDArray
 
 def check_positive(name: str, value: float) -> float:
     if not isinstance(value, Real) or not (0 < value < math.inf):
-        raise ValueError(f"{name} must be a positive number; got {value!r}")
+        raise ParameterError(name, f"must be a positive number; got {value!r}")
     return float(value)
 
 
 def check_nonnegative(name: str, value: float) -> float:
     if not isinstance(value, Real) or not (0 <= value < math.inf):
-        raise ValueError(f"{name} must be a number, zero or larger; got {value!r}")
+        raise ParameterError(name, f"must be a number, zero or larger; got {value!r}")
     return float(value)
 
 
@@ -47,14 +48,14 @@ def check_k(k: int, largest: int, meaning: str) -> int:
     if not isinstance(k, Integral) or isinstance(k, bool):
         raise TypeError(f"k must be an integer; got {k!r}")
     if not 1 <= k <= largest:
-        raise ValueError(f"k must lie between 1 and {largest} ({meaning}); got {k}")
+        raise ParameterError("k", f"must lie between 1 and {largest} ({meaning}); got {k}")
     return int(k)
 
 
 def check_variant(variant: str, allowed: tuple[str, ...] = VARIANTS) -> str:
     if variant not in allowed:
         *others, last = map(repr, allowed)
-        raise ValueError(f"variant must be {', '.join(others)} or {last}; got {variant!r}")
+        raise ParameterError("variant", f"must be {', '.join(others)} or {last}; got {variant!r}")
     return variant
 
 
@@ -62,12 +63,15 @@ def check_weights(name: str, weights: ArrayLike, most: int | None = None) -> NDA
     """Weights of ranks: finite, zero or larger, not increasing, not all zero; at most so many."""
     ranks = np.array(weights)
     if ranks.dtype.kind not in "fiu" or ranks.ndim != 1 or ranks.size == 0:
-        raise ValueError(f"{name} must be a list of numbers; got {weights!r}")
+        raise ParameterError(name, f"must be a list of numbers; got {weights!r}")
     ranks = kernel_array(ranks, np.float64)
     if not (np.isfinite(ranks).all() and (ranks >= 0).all() and ranks[0] > 0):
-        raise ValueError(f"{name} must be finite, zero or larger and not all zero; got {weights!r}")
+        problem = f"must be finite, zero or larger and not all zero; got {weights!r}"
+        raise ParameterError(name, problem)
     if (np.diff(ranks) > 0).any():
-        raise ValueError(f"{name} must not increase from one rank to the next; got {weights!r}")
+        problem = f"must not increase from one rank to the next; got {weights!r}"
+        raise ParameterError(name, problem)
     if most is not None and ranks.size > most:
-        raise ValueError(f"{name} must be at most {most}, the number of entries; got {ranks.size}")
+        problem = f"must be at most {most}, the number of entries; got {ranks.size}"
+        raise ParameterError(name, problem)
     return ranks

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import signal
-import threading
 import time
 from collections.abc import Iterable, Iterator, Sequence, Sized
 from dataclasses import dataclass
@@ -18,6 +16,7 @@ from torch.utils.data import DataLoader, Dataset
 
 from shortlist._files import atomic_write
 from shortlist._progress import progress_on
+from shortlist._signals import handled, leave
 
 __all__ = ["FeatureFiles", "extract_features"]
 
@@ -96,7 +95,7 @@ def extract_features(
 
     start = time.perf_counter()
     with contextlib.ExitStack() as stack:
-        stack.enter_context(_signals_unwind())
+        stack.enter_context(handled(leave))
         stack.enter_context(_frozen(model.to(place)))
         # The features' file is entered first and so put in place last: labels without features
         # can happen if the disk fills up between the two, features without labels cannot.
@@ -157,31 +156,6 @@ def _usable(device: torch.device | str) -> torch.device:
     except (RuntimeError, AssertionError) as error:  # torch raises both for what is not there
         reason = str(error).partition("\n")[0]
         raise ValueError(f"device {str(device)!r} cannot be used: {reason}") from error
-
-
-@contextlib.contextmanager
-def _signals_unwind() -> Iterator[None]:
-    """Let SIGTERM and SIGHUP raise SystemExit, so that unfinished files are removed.
-
-    By default they end the process on the spot. Handlers that someone has set stay as they are.
-    """
-
-    def leave(signum: int, frame: object) -> None:
-        signal.signal(signum, signal.SIG_IGN)  # a second signal must not interrupt the clean-up
-        raise SystemExit(128 + signum)
-
-    names = ("SIGTERM", "SIGHUP")  # Windows has no SIGHUP
-    known = [getattr(signal, name) for name in names if hasattr(signal, name)]
-    taken = []
-    if threading.current_thread() is threading.main_thread():  # only it may set handlers
-        taken = [signum for signum in known if signal.getsignal(signum) is signal.SIG_DFL]
-    for signum in taken:
-        signal.signal(signum, leave)
-    try:
-        yield
-    finally:
-        for signum in taken:
-            signal.signal(signum, signal.SIG_DFL)
 
 
 @contextlib.contextmanager

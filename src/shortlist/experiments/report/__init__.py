@@ -2,6 +2,7 @@
 
 model     the parts of a report as plain data
 text      the little Markdown of their texts
+prose     the texts that do not change, from templates
 terminal  a section on a terminal
 folder    a report as files in a folder: one HTML page, CSV, JSON, pictures
 """

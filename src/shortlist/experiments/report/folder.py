@@ -10,7 +10,6 @@ import io
 import json
 import math
 from collections.abc import Mapping
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +17,7 @@ from shortlist._files import atomic_write
 from shortlist._json import plain
 from shortlist.experiments import paper
 from shortlist.experiments.report.model import Report, Section, Table, Value
+from shortlist.experiments.report.prose import asset
 from shortlist.experiments.report.text import to_html, to_plain
 from shortlist.plots import charts
 
@@ -49,7 +49,7 @@ def page(report: Report, pictures: Mapping[str, list[str]]) -> str:
     template = _environment().get_template(TEMPLATE)
     numbers = _numbers(report)
     return template.render(
-        report=report, pictures=pictures, numbers=numbers, paper=paper, style=_asset(STYLE)
+        report=report, pictures=pictures, numbers=numbers, paper=paper, style=asset(STYLE)
     )
 
 
@@ -150,16 +150,12 @@ def _environment() -> Any:
     from markupsafe import Markup
 
     environment = Environment(
-        loader=FunctionLoader(_asset), autoescape=True, undefined=StrictUndefined
+        loader=FunctionLoader(asset), autoescape=True, undefined=StrictUndefined
     )
     environment.trim_blocks = environment.lstrip_blocks = True
     # to_html escapes what it is given; nothing else is marked as safe but our own pictures.
     environment.filters["markdown"] = lambda text: Markup(to_html(text))
     return environment
-
-
-def _asset(name: str) -> str:
-    return files(__package__).joinpath("assets", name).read_text(encoding="utf-8")
 
 
 def _numbers(report: Report) -> dict[str, str]:

@@ -1,0 +1,42 @@
+"""Signals that are handled for the time of a context."""
+
+import signal
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+#: From schedulers, ``timeout`` and lost connections. Windows has no SIGHUP.
+ENDING = ("SIGTERM", "SIGHUP")
+
+
+@contextmanager
+def handled(
+    handler: Callable[[int, Any], Any],
+    names: Sequence[str] = ENDING,
+    instead_of: Sequence[Any] = (signal.SIG_DFL,),
+) -> Iterator[None]:
+    """Call ``handler(number, frame)`` for these signals within the body.
+
+    Handlers other than those of ``instead_of`` stay as they are: a signal that is ignored, as
+    SIGHUP under nohup, is still ignored. Only the main thread may set handlers; in others nothing
+    changes.
+    """
+    before: dict[int, Any] = {}
+    if threading.current_thread() is threading.main_thread():
+        numbers = [getattr(signal, name) for name in names if hasattr(signal, name)]
+        found = {number: signal.getsignal(number) for number in numbers}
+        before = {number: one for number, one in found.items() if one in instead_of}
+    for number in before:
+        signal.signal(number, handler)
+    try:
+        yield
+    finally:
+        for number, one in before.items():
+            signal.signal(number, one)
+
+
+def leave(number: int, frame: Any) -> None:
+    """A handler that raises SystemExit, so that unfinished files and processes are seen to."""
+    signal.signal(number, signal.SIG_IGN)  # a second signal must not interrupt the clean-up
+    raise SystemExit(128 + number)
