@@ -1,13 +1,17 @@
 """Compilation by numba: kernels give the same results compiled, loaded or as plain Python."""
 
 import json
+from typing import NamedTuple
 
 import numba
 import numpy as np
 import pytest
 from numba import types
 
+from shortlist import losses
 from shortlist._jit import by_precision, is_array, kernel_array, njit, overloaded
+from shortlist._jit_compiler import can_be_unit
+from shortlist.losses.kernels import gap_share
 from tests.instances import INSTANCES
 from tests.processes import run
 
@@ -114,6 +118,24 @@ def test_overloaded_chooses_by_type():
     assert twice(4.0) == 8.0  # from Python too
     assert twice.__name__ == "twice"
     assert twice.__doc__ == "A number or an array, doubled."
+
+
+class _Outside(NamedTuple):
+    scale: float
+
+
+def test_only_what_is_of_the_package_is_compiled_apart():
+    """The sources of others are not hashed, and may change between processes."""
+    own, outside = losses.get("hinge").spec, _Outside(2.0)
+    scores = np.zeros(3)
+    for kernel, arguments, apart in [
+        (gap_share, (own, scores), True),
+        (gap_share, (outside, scores), False),
+        (gap_share, ((own, 1), scores), True),
+        (gap_share, ((own, (1.0, outside)), scores), False),
+        (_double, (1.0,), False),
+    ]:
+        assert can_be_unit(kernel, map(numba.typeof, arguments)) is apart
 
 
 def test_overloaded_takes_arguments_by_name():
@@ -242,6 +264,16 @@ def test_internals_that_fail_are_done_without(place):
     kind, method = place.split(".")
     code = FAILING_INTERNALS.replace("CLASS", kind).replace("METHOD", method)
     assert run(code, SHORTLIST_JIT_CACHE=0) == 1.0
+
+
+@pytest.mark.parametrize("place", ["_PrepareUnit.run_pass", "_FinishUnit.run_pass"])
+def test_kernels_are_not_compiled_apart_where_that_fails(place, tmp_path):
+    kind, method = place.split(".")
+    code = FAILING_INTERNALS.replace("CLASS", kind).replace("METHOD", method)
+    value = 'losses.get("ova_hinge").value([0.0, 2.0], 0)'
+    code = "from shortlist import losses\n" + code.replace("special.lambertw_exp(1.0)", value)
+    for _ in range(2):
+        assert run(code, NUMBA_CACHE_DIR=tmp_path) == 4.0
 
 
 def test_a_kernel_that_cannot_be_serialised_is_compiled_each_time(tmp_path):

@@ -27,6 +27,42 @@ from shortlist._probe_helper import helper
 def kernel(x):
     return helper(x)
 """
+# Two kernels that call the same one, which is compiled apart, and another one through it.
+APART = """
+from shortlist._jit import njit, overloaded
+
+
+@njit
+def root_of_any(x):
+    if x < 0.0:
+        raise ValueError("negative")
+    return x**0.5
+
+
+@overloaded(apart=True)
+def root(x):
+    return root_of_any
+
+
+@njit
+def step_of_any(x):
+    return 2.0 * root(x)
+
+
+@overloaded(apart=True)
+def step(x):
+    return step_of_any
+
+
+@njit
+def one_more(x):
+    return step(x) + 1.0
+
+
+@njit
+def two_more(x):
+    return step(x) + 2.0
+"""
 PROBE = """
 import json
 from shortlist._jit_cache import cache_place
@@ -46,14 +82,32 @@ print(json.dumps({
 @pytest.fixture
 def installed(tmp_path):
     """A copy of the package, as far as kernels need it, in a folder of its own."""
-    site = tmp_path / "site"
+    return _install(tmp_path / "site")
+
+
+def _install(site: Path) -> Path:
     (site / "shortlist").mkdir(parents=True)
     needed = ("__init__", "_compiling", "_files", "_folders", "_jit", "_jit_cache", "_jit_compiler")
     for name in needed:
         shutil.copy(PACKAGE / f"{name}.py", site / "shortlist")
     (site / "shortlist" / "_probe.py").write_text(CALLER)
     (site / "shortlist" / "_probe_helper.py").write_text(HELPER.format("2.0"))
+    (site / "shortlist" / "_probe_apart.py").write_text(APART)
     return site
+
+
+@pytest.fixture(scope="module")
+def compiled(tmp_path_factory):
+    """A cache that a process has filled, by the probe of a copy like ``installed``."""
+    folder = tmp_path_factory.mktemp("compiled")
+    run(PROBE, site=_install(folder / "site"), NUMBA_CACHE_DIR=folder / "cache")
+    return folder / "cache"
+
+
+@pytest.fixture
+def warm(compiled, tmp_path):
+    """A copy of the filled cache."""
+    return Path(shutil.copytree(compiled, tmp_path / "warm"))
 
 
 def files(folder: Path) -> set[Path]:
@@ -84,14 +138,12 @@ def test_the_second_process_does_not_compile_and_an_edit_is_seen(installed, tmp_
     assert third["folder"] != first["folder"]
 
 
-def test_a_kernel_compiled_anew_uses_the_parts_on_disk(installed, tmp_path):
-    cache = tmp_path / "cache"
-    run(PROBE, site=installed, NUMBA_CACHE_DIR=cache)
-    [whole] = kernels(cache, "_probe.kernel-*")
-    [part] = kernels(cache, "_probe_helper.helper-*")
+def test_a_kernel_compiled_anew_uses_the_parts_on_disk(installed, warm):
+    [whole] = kernels(warm, "_probe.kernel-*")
+    [part] = kernels(warm, "_probe_helper.helper-*")
     whole.unlink()
     written = part.stat().st_mtime_ns
-    again = run(PROBE, site=installed, NUMBA_CACHE_DIR=cache)
+    again = run(PROBE, site=installed, NUMBA_CACHE_DIR=warm)
     assert (again["answer"], again["loaded"], again["compiled"]) == (42.0, 0, 1)
     assert part.stat().st_mtime_ns == written
     assert whole.exists()
@@ -103,9 +155,9 @@ def test_numbas_own_setting_of_places_does_not_turn_the_cache_off(installed, tmp
         assert run(PROBE, site=installed, **settings)["loaded"] == loaded
 
 
-def test_settings_of_numba_that_change_the_code_change_the_file(installed, tmp_path):
-    for settings in ({}, {"NUMBA_OPT": 0}, {"NUMBA_CPU_NAME": "generic", "NUMBA_CPU_FEATURES": ""}):
-        found = run(PROBE, site=installed, NUMBA_CACHE_DIR=tmp_path, **settings)
+def test_settings_of_numba_that_change_the_code_change_the_file(installed, warm):
+    for settings in ({"NUMBA_OPT": 0}, {"NUMBA_CPU_NAME": "generic", "NUMBA_CPU_FEATURES": ""}):
+        found = run(PROBE, site=installed, NUMBA_CACHE_DIR=warm, **settings)
         assert (found["answer"], found["loaded"]) == (42.0, 0)
 
 
@@ -164,13 +216,12 @@ tempfile.TemporaryFile = tempfile.mkstemp = refuse
 """
 
 
-def test_a_read_only_cache_is_used(installed, tmp_path):
-    empty = run(READ_ONLY + PROBE, site=installed, NUMBA_CACHE_DIR=tmp_path)
+def test_a_read_only_cache_is_used(installed, warm, tmp_path):
+    empty = run(READ_ONLY + PROBE, site=installed, NUMBA_CACHE_DIR=tmp_path / "empty")
     assert (empty["answer"], empty["folder"]) == (42.0, "None")
-    run(PROBE, site=installed, NUMBA_CACHE_DIR=tmp_path)
     other_type = PROBE.replace("kernel(40.0)", "float(kernel(40))")
     for probe, loaded in [(PROBE, 1), (other_type, 0)]:
-        found = run(READ_ONLY + probe, site=installed, NUMBA_CACHE_DIR=tmp_path)
+        found = run(READ_ONLY + probe, site=installed, NUMBA_CACHE_DIR=warm)
         assert (found["answer"], found["loaded"]) == (42.0, loaded)
         assert found["obstacle"].endswith("Read-only file system")
 
@@ -220,44 +271,40 @@ print(json.dumps({"outcomes": outcomes, "intact": load_once()}))
 
 
 @pytest.mark.parametrize("kind", ["flipped", "cut", "garbage"])
-def test_a_damaged_kernel_is_compiled_again(installed, tmp_path, kind):
-    run(PROBE, site=installed, NUMBA_CACHE_DIR=tmp_path)
-    [path] = kernels(tmp_path, "_probe.kernel-*")
+def test_a_damaged_kernel_is_compiled_again(installed, warm, kind):
+    [path] = kernels(warm, "_probe.kernel-*")
     code = DAMAGE.replace("PATH", repr(str(path))).replace("KIND", repr(kind))
-    found = run(code, site=installed, NUMBA_CACHE_DIR=tmp_path)
+    found = run(code, site=installed, NUMBA_CACHE_DIR=warm)
     assert found["outcomes"] == [[42.0, 0]] * len(found["outcomes"])
     assert found["intact"] == [42.0, 1]
 
 
-def test_a_damaged_part_is_compiled_again(installed, tmp_path):
-    run(PROBE, site=installed, NUMBA_CACHE_DIR=tmp_path)
-    [part] = kernels(tmp_path, "_probe_helper.helper-*")
-    [whole] = kernels(tmp_path, "_probe.kernel-*")
+def test_a_damaged_part_is_compiled_again(installed, warm):
+    [part] = kernels(warm, "_probe_helper.helper-*")
+    [whole] = kernels(warm, "_probe.kernel-*")
     intact = part.read_bytes()
     for place in (len(intact) // 3, len(intact) // 2, len(intact) - 50):
         whole.unlink()
         part.write_bytes(intact[:place] + bytes([intact[place] ^ 16]) + intact[place + 1 :])
-        found = run(PROBE, site=installed, NUMBA_CACHE_DIR=tmp_path)
+        found = run(PROBE, site=installed, NUMBA_CACHE_DIR=warm)
         assert (found["answer"], found["compiled"]) == (42.0, 1)
         assert len(part.read_bytes()) == pytest.approx(len(intact), rel=0.01)
 
 
-def test_a_file_under_another_name_is_refused(installed, tmp_path):
-    run(PROBE, site=installed, NUMBA_CACHE_DIR=tmp_path)
-    [doubles] = kernels(tmp_path, "_probe.kernel-*")
-    run(PROBE.replace("40.0", "40"), site=installed, NUMBA_CACHE_DIR=tmp_path)
-    [integers] = set(kernels(tmp_path, "_probe.kernel-*")) - {doubles}
+def test_a_file_under_another_name_is_refused(installed, warm):
+    [doubles] = kernels(warm, "_probe.kernel-*")
+    run(PROBE.replace("40.0", "40"), site=installed, NUMBA_CACHE_DIR=warm)
+    [integers] = set(kernels(warm, "_probe.kernel-*")) - {doubles}  # two types, two files
     shutil.copy(integers, doubles)
-    found = run(PROBE, site=installed, NUMBA_CACHE_DIR=tmp_path)
+    found = run(PROBE, site=installed, NUMBA_CACHE_DIR=warm)
     assert (found["answer"], found["loaded"]) == (42.0, 0)
 
 
-def test_nothing_damaged_is_unpickled(installed, tmp_path):
-    run(PROBE, site=installed, NUMBA_CACHE_DIR=tmp_path)
-    for path in kernels(tmp_path):
+def test_nothing_damaged_is_unpickled(installed, warm):
+    for path in kernels(warm):
         path.write_bytes(path.read_bytes()[:-1] + b"\0")
     watch = "import pickle\npickle.loads = lambda *_: print('unpickled')\n"
-    assert run(watch + PROBE, site=installed, NUMBA_CACHE_DIR=tmp_path)["loaded"] == 0
+    assert run(watch + PROBE, site=installed, NUMBA_CACHE_DIR=warm)["loaded"] == 0
 
 
 @POSIX
@@ -423,30 +470,28 @@ def test_caches_in_the_old_format_are_swept(installed, tmp_path):
     assert others.exists()
 
 
-def test_files_that_a_killed_process_left_are_swept(installed, tmp_path):
-    folder = Path(run(PROBE, site=installed, NUMBA_CACHE_DIR=tmp_path)["folder"])
+def test_files_that_a_killed_process_left_are_swept(installed, warm):
+    [folder] = warm.iterdir()
     abandoned, fresh = folder / "a.part", folder / "b.part"
     abandoned.write_bytes(b"")
     fresh.write_bytes(b"")
     os.utime(abandoned, (0, 0))
-    run(PROBE, site=installed, NUMBA_CACHE_DIR=tmp_path)
+    run(PROBE, site=installed, NUMBA_CACHE_DIR=warm)
     assert not abandoned.exists()
     assert fresh.exists()
 
 
-def test_two_types_do_not_share_a_file(installed, tmp_path):
-    run(
-        PROBE.replace("kernel(40.0)", "float(kernel(40))"), site=installed, NUMBA_CACHE_DIR=tmp_path
-    )
-    run(PROBE, site=installed, NUMBA_CACHE_DIR=tmp_path)
-    assert len(kernels(tmp_path, "_probe.kernel-*")) == 2
+def test_two_types_do_not_share_a_file(installed, warm):
+    integers = PROBE.replace("kernel(40.0)", "float(kernel(40))")
+    assert run(integers, site=installed, NUMBA_CACHE_DIR=warm)["loaded"] == 0
+    assert len(kernels(warm, "_probe.kernel-*")) == 2
 
 
-def test_flushing_forgets_one_kernel(installed, tmp_path):
+def test_flushing_forgets_one_kernel(installed, warm):
     flush = PROBE + "\nkernel._cache.flush()\n"
-    run(flush, site=installed, NUMBA_CACHE_DIR=tmp_path)
-    assert kernels(tmp_path, "_probe.kernel-*") == []
-    assert len(kernels(tmp_path)) == 1
+    assert run(flush, site=installed, NUMBA_CACHE_DIR=warm)["loaded"] == 1
+    assert kernels(warm, "_probe.kernel-*") == []
+    assert len(kernels(warm)) == 1
 
 
 def test_a_disabled_cache_is_left_alone(installed, tmp_path):
@@ -467,3 +512,51 @@ def test_import_is_light():
 def test_kernels_run_as_python_where_jit_is_disabled(installed):
     code = "import json; from shortlist._probe import kernel; print(json.dumps(kernel(40.0)))"
     assert run(code, site=installed, NUMBA_DISABLE_JIT="1") == 42.0
+
+
+APART_PROBE = """
+import json
+from shortlist import _probe_apart as probe
+
+def count(kernel):
+    loaded = sum(kernel.stats.cache_hits.values())
+    return [loaded, len(kernel.overloads) - loaded]
+
+answers = [getattr(probe, name)(9.0) for name in NAMES]
+try:
+    answers.append(probe.one_more(-1.0))
+except ValueError as error:
+    answers.append(str(error))
+wholes = [count(getattr(probe, name)) for name in NAMES]
+units = [count(kernel.unit()) for kernel in (probe.step_of_any, probe.root_of_any)]
+print(json.dumps([answers, wholes, units]))
+"""
+
+
+def test_a_kernel_that_is_compiled_apart_is_compiled_once(installed, tmp_path):
+    """Counts are of kernels loaded and compiled, of two callers and of what they call."""
+
+    def probe(*names):
+        return run(
+            APART_PROBE.replace("NAMES", repr(names)), site=installed, NUMBA_CACHE_DIR=tmp_path
+        )
+
+    compiled, loaded, unasked = [0, 1], [1, 0], [0, 0]
+    # The first caller compiles them, the second finds them in the process.
+    both = probe("one_more", "two_more")
+    assert both == [[7.0, 8.0, "negative"], [compiled, compiled], [compiled, compiled]]
+    assert len(kernels(tmp_path)) == 4
+    # The file of a caller is enough.
+    units = [*kernels(tmp_path, "*step_of_any*"), *kernels(tmp_path, "*root_of_any*")]
+    assert len(units) == 2
+    for path in units:
+        path.unlink()
+    assert probe("one_more", "two_more") == [both[0], [loaded, loaded], [unasked, unasked]]
+    # What came with the file of a caller is not loaded again beside what is compiled anew.
+    [second] = kernels(tmp_path, "*two_more*")
+    second.unlink()
+    assert probe("one_more", "two_more") == [both[0], [loaded, compiled], [compiled, compiled]]
+    # A new caller takes what is on disk.
+    for path in kernels(tmp_path, "*_more*"):
+        path.unlink()
+    assert probe("one_more", "two_more") == [both[0], [compiled, compiled], [loaded, unasked]]

@@ -17,6 +17,7 @@ can be written, or with ``SHORTLIST_JIT_CACHE=0``, kernels compile anew in each 
 
 import inspect
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import numba
@@ -72,6 +73,7 @@ def njit(
         _of_any_value(types), {name: numba.types.unliteral(t) for name, t in keywords.items()}
     )
     kernel.get_overload = lambda types: part.get_overload(_of_any_value(types))
+    kernel.unit = cache(lambda: _dispatcher(function, _jit_compiler.UnitCompiler, options))
     return kernel
 
 
@@ -103,8 +105,9 @@ class _Overloaded:
 
     is_compiling = False  # numba asks, to find kernels that call themselves
 
-    def __init__(self, choose: Callable) -> None:
+    def __init__(self, choose: Callable, apart: bool) -> None:
         self._choose = choose
+        self._apart = apart
         self._signature = inspect.signature(choose)
         self.__name__ = choose.__name__
         self.__doc__ = choose.__doc__
@@ -120,23 +123,34 @@ class _Overloaded:
         return numba.types.Dispatcher(self)
 
     def get_call_template(self, types: Any, keywords: Any) -> Any:
-        bound = self._signature.bind(*types, **keywords)
-        return self._kernel(bound.args).get_call_template(bound.args, {})
+        types = _of_any_value(self._signature.bind(*types, **keywords).args)
+        return self._called(types).get_call_template(types, {})
 
     def get_overload(self, types: Any) -> Any:
-        return self._kernel(types).get_overload(types)
+        types = _of_any_value(types)
+        return self._called(types).get_overload(types)
 
     def _kernel(self, types: Any) -> Any:
         return self._choose(*map(numba.types.unliteral, types))
 
+    def _called(self, types: Any) -> Any:
+        """What another kernel calls."""
+        kernel = self._kernel(types)
+        apart = self._apart and hasattr(kernel, "unit")
+        return kernel.unit() if apart and _jit_compiler.can_be_unit(kernel, types) else kernel
 
-def overloaded(choose: Callable) -> Callable:
+
+def overloaded(choose: Callable | None = None, *, apart: bool = False) -> Any:
     """Make a function whose kernel is chosen by ``choose(*argument_types)``.
 
     ``choose`` has the parameters of the function and returns a kernel with the same ones. A
-    kernel that calls the function makes the choice while it compiles.
+    kernel that calls the function makes the choice while it compiles. ``apart``: the chosen kernel
+    is compiled once for all kernels that call it, and never becomes part of their code. That is
+    for large kernels with many callers: a call takes some nanoseconds.
     """
-    return _Overloaded(choose)
+    if choose is None:
+        return lambda f: overloaded(f, apart=apart)
+    return _Overloaded(choose, apart)
 
 
 def is_array(argument_type: Any) -> bool:

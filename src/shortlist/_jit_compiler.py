@@ -4,11 +4,14 @@ numba optimises every function it compiles and turns it into machine code, and t
 for the copies of it inside each caller. Here a kernel is compiled in two ways instead:
 
 part   what another kernel calls. Its code in LLVM's language only, for its callers to link.
+unit   what many kernels call and is large: a visit, a value with its gradient. It links its
+       parts and becomes machine code, which its callers call by name.
 whole  what Python calls. It links its parts, is optimised once, and becomes machine code.
 
-A default fit compiles in about half the time this way. It also makes results reproducible. All
-that a whole kernel calls is private to it. In numba a call that is not inlined may end up in any
-copy of the function that the process has loaded, and copies differ in their rounding.
+A default fit compiles in about half the time this way. It also makes results reproducible. The
+parts of a unit and of a whole kernel are private to it, and a process has one copy of a unit. In
+numba a call that is not inlined may end up in any copy of the function that the process has
+loaded, and copies differ in their rounding.
 
 Everything here is tied to numba's internals, hence the bound on its version. Importing this
 module fails if a name is missing; :func:`guard_compilation` handles what fails later.
@@ -31,6 +34,9 @@ from shortlist._jit_cache import kernel_identity
 
 # Settings of numba that change the code it makes.
 _SETTINGS = ("OPT", "LOOP_VECTORIZE", "SLP_VECTORIZE", "BOUNDSCHECK", "DEBUGINFO_DEFAULT")
+# Every module has a copy of these. A pass of LLVM knows them by their names, and takes out pairs
+# that cancel: copies that are hidden in a part would get other names in its callers.
+_REFERENCE_COUNTS = {"NRT_incref", "NRT_decref"}
 
 
 class _Library(JITCodeLibrary):
@@ -39,6 +45,14 @@ class _Library(JITCodeLibrary):
     def __init__(self, codegen: Any, name: str) -> None:
         super().__init__(codegen, name)
         self._own: set[str] = set()
+        self.units: dict[str, _Unit] = {}  # those it calls, or its parts do, by their symbols
+
+    def add_linking_library(self, library: Any) -> None:
+        super().add_linking_library(library)
+        if isinstance(library, _Unit):
+            self.units[library.symbol] = library
+        elif isinstance(library, _Library):
+            self.units.update(library.units)
 
     def add_llvm_module(self, ll_module: Any) -> None:
         self._own.update(_defined(ll_module))
@@ -64,6 +78,72 @@ class _Whole(_Library):
         super()._optimize_final_module()
 
 
+class _Unit(_Whole):
+    """Machine code that other kernels call by a name that no other function has.
+
+    A process has one copy of it. The files of its callers hold the machine code too, so that
+    each can be loaded by itself.
+    """
+
+    symbol = ""
+    object_code = b""
+    environments: tuple[Any, ...] = ()
+
+    def _get_module_for_linking(self) -> Any:
+        """Nothing: callers declare what they call."""
+        return llvm.parse_assembly(str(self._codegen._create_empty_module(self.name)))
+
+    def _finalize_final_module(self) -> None:
+        known = _units.get(self.symbol)
+        if known is None:
+            super()._finalize_final_module()
+            self.object_code = self.object_code or self._get_compiled_object()
+            _units[self.symbol] = self
+        else:  # its machine code came with the file of a caller
+            self._finalize_dynamic_globals()
+            self._finalized = True
+            self.object_code, self.environments = known.object_code, known.environments
+
+    def keep(self, environments: Iterable[Any]) -> None:
+        """Let the code see the environments, unless it does already."""
+        if not self.environments:
+            self.environments = tuple(environments)
+            for environment in self.environments:
+                self.codegen.set_env(environment.env_name, environment)
+
+    def facts(self) -> tuple[Any, ...] | None:
+        """What :meth:`load` needs; None if the code holds addresses of this process."""
+        if self.has_dynamic_globals:
+            return None
+        called = [unit.facts() for unit in self.units.values()]
+        if None in called:
+            return None
+        begin = tuple(self._reload_init)
+        return (self.name, self.symbol, self.object_code, self.environments, begin, called)
+
+    @classmethod
+    def load(cls, codegen: Any, facts: tuple[Any, ...]) -> "_Unit":
+        name, symbol, object_code, environments, begin, called = facts
+        units = [cls.load(codegen, unit) for unit in called]
+        if symbol in _units:
+            return _units[symbol]
+        for initialise in begin:
+            initialise()
+        self = cls(codegen, name)
+        self._reload_init.update(begin)
+        self.symbol, self.object_code = symbol, object_code
+        self.units = {unit.symbol: unit for unit in units}
+        self.enable_object_caching()
+        self._set_compiled_object(object_code)
+        self._finalize_final_module()
+        self.keep(environments)
+        return self
+
+
+# All that this process has loaded, by their symbols.
+_units: dict[str, _Unit] = {}
+
+
 class _Part(_Library):
     """Code to be linked.
 
@@ -78,7 +158,7 @@ class _Part(_Library):
     def _optimize_final_module(self) -> None:
         linked = [library for library in self._linking_libraries if isinstance(library, _Part)]
         names = set().union(*(library.shared_names() for library in linked))
-        self._hide_all_but(self._own | names)
+        self._hide_all_but(self._own | names | _REFERENCE_COUNTS)
 
     def _finalize_final_module(self) -> None:
         self._finalize_dynamic_globals()
@@ -89,10 +169,13 @@ class _Part(_Library):
         return exported if self.shared else exported - self._own
 
     @classmethod
-    def from_bitcode(cls, codegen: Any, name: str, bitcode: bytes) -> "_Part":
+    def load(cls, codegen: Any, name: str, bitcode: bytes, units: Iterable[Any]) -> "_Part":
         """A part from the disk; only shared ones are kept there."""
         self = cls(codegen, name)
         self.shared = True
+        for facts in units:
+            unit = _Unit.load(codegen, facts)
+            self.units[unit.symbol] = unit
         self._final_module = llvm.parse_bitcode(bitcode)
         self._finalize_final_module()
         return self
@@ -131,19 +214,36 @@ class _PrepareWhole(_Pass):
         return True
 
 
+def _called_by_kernels_only(flags: Any) -> None:
+    flags.no_cfunc_wrapper = True
+    flags.no_cpython_wrapper = True
+    flags.no_compile = True
+
+
 @register_pass(mutates_CFG=False, analysis_only=False)
 class _PreparePart(_Pass):
     _name = "shortlist_prepare_part"
 
     def run_pass(self, state: Any) -> bool:
-        state.flags.no_cfunc_wrapper = True
-        state.flags.no_cpython_wrapper = True
-        state.flags.no_compile = True
+        _called_by_kernels_only(state.flags)
         state.library = _Part(state.targetctx.codegen(), state.func_id.func_qualname)
         identity = kernel_identity(state.func_id.func)
         if identity is not None:
             state.library.shared = True
             state.func_id.unique_id = _shared_number(identity, state.args)
+        return True
+
+
+@register_pass(mutates_CFG=False, analysis_only=False)
+class _PrepareUnit(_Pass):
+    _name = "shortlist_prepare_unit"
+
+    def run_pass(self, state: Any) -> bool:
+        _called_by_kernels_only(state.flags)
+        state.library = _Unit(state.targetctx.codegen(), state.func_id.func_qualname)
+        state.library.enable_object_caching()
+        identity = f"unit {kernel_identity(state.func_id.func)}"
+        state.func_id.unique_id = _shared_number(identity, state.args)
         return True
 
 
@@ -172,6 +272,17 @@ class _FinishPart(_Pass):
         return True
 
 
+@register_pass(mutates_CFG=False, analysis_only=False)
+class _FinishUnit(_FinishPart):
+    _name = "shortlist_finish_unit"
+
+    def run_pass(self, state: Any) -> bool:
+        state.library.symbol = state.cr.fndesc.llvm_func_name
+        super().run_pass(state)
+        state.library.keep(state.cr._find_referenced_environments())
+        return True
+
+
 def _shared_number(identity: str, arguments: Iterable[Any]) -> int:
     """The number in the name of a shared part, where numba has its count of functions."""
     text = f"{identity}({describe(arguments)})"
@@ -195,6 +306,29 @@ class PartCompiler(Compiler):
 
     def define_pipelines(self) -> list[Any]:
         return [_with_passes(self.state, _PreparePart, _FinishPart)]
+
+
+class UnitCompiler(Compiler):
+    """For ``numba.njit(pipeline_class=...)``."""
+
+    def define_pipelines(self) -> list[Any]:
+        return [_with_passes(self.state, _PrepareUnit, _FinishUnit)]
+
+
+def can_be_unit(kernel: Any, arguments: Iterable[Any]) -> bool:
+    """Whether a kernel for these types means the same in every process.
+
+    One for a loss from outside the package may not: its sources are not hashed.
+    """
+    return kernel_identity(kernel.py_func) is not None and all(map(_is_own_type, arguments))
+
+
+def _is_own_type(argument: Any) -> bool:
+    if not isinstance(argument, types.BaseTuple):
+        return True
+    kind = getattr(argument, "instance_class", tuple)
+    own = kind is tuple or kind.__module__.startswith(f"{__package__}.")
+    return own and all(map(_is_own_type, argument.types))
 
 
 def _with_passes(state: Any, prepare: type, finish: type) -> Any:
@@ -241,31 +375,43 @@ def describe_target(target_context: Any) -> str:
 
 def serialise(result: Any) -> bytes | None:
     """A compiled kernel as bytes, or None if it holds addresses of this process."""
-    if result.library.has_dynamic_globals:
+    library = result.library
+    if not isinstance(library, _Library):
+        return None  # numba compiled it by itself, and it may call units that are not known
+    units = [unit.facts() for unit in library.units.values()]
+    if library.has_dynamic_globals or None in units:
         return None
-    if not isinstance(result.library, _Part):
-        return pickle.dumps(("whole", result._reduce()))
+    if isinstance(library, _Unit):
+        return pickle.dumps(("unit", library.facts(), _facts_of_callee(result)))
+    if isinstance(library, _Part):
+        code = (library.name, library._get_module_for_linking().as_bitcode(), units)
+        return pickle.dumps(("part", code, _facts_of_callee(result)))
+    return pickle.dumps(("whole", units, result._reduce()))
+
+
+def _facts_of_callee(result: Any) -> tuple[Any, ...]:
     fndesc = result.fndesc
     fndesc.typemap = fndesc.calltypes = None  # not needed any more, and large
     environments = tuple(result._find_referenced_environments())
-    library = (result.library.name, result.library._get_module_for_linking().as_bitcode())
-    facts = (fndesc, result.environment, result.signature, result.reload_init, environments)
-    return pickle.dumps(("part", (library, *facts)))
+    return (fndesc, result.environment, result.signature, result.reload_init, environments)
 
 
 def deserialise(content: bytes, target_context: Any) -> Any:
     """The kernel that :func:`serialise` wrote; the content has been verified."""
-    kind, payload = pickle.loads(content)
+    kind, code, facts = pickle.loads(content)
+    codegen = target_context.codegen()
     if kind == "whole":
-        return CompileResult._rebuild(target_context, *payload)
-    (name, bitcode), fndesc, environment, signature, reload_init, environments = payload
+        for unit in code:
+            _Unit.load(codegen, unit)
+        return CompileResult._rebuild(target_context, *facts)
+    fndesc, environment, signature, reload_init, environments = facts
     for initialise in reload_init:
         initialise()
     return compile_result(
         typing_context=target_context.typing_context,
         target_context=target_context,
         entry_point=_entry_of_part(),
-        library=_Part.from_bitcode(target_context.codegen(), name, bitcode),
+        library=_Unit.load(codegen, code) if kind == "unit" else _Part.load(codegen, *code),
         signature=signature,
         objectmode=False,
         lifted=(),

@@ -28,6 +28,8 @@ One more is an ordinary function, and makes certificates in single precision sha
 
 The functions of these names below pick the family's kernel by the type of ``loss`` while the
 caller compiles, so that a solver is written once and compiled only for the losses in use.
+``value_gradient`` and ``ascend`` are compiled apart from their callers: half a dozen kernels call
+them, and most of the time to compile those would go into copies of them.
 """
 
 from collections.abc import Callable
@@ -80,7 +82,7 @@ def _kernels(loss: Any) -> Kernels:
     return _FAMILIES[loss.instance_class]
 
 
-@overloaded
+@overloaded(apart=True)
 def value_gradient(loss, f, y, v, work):
     return _kernels(loss).value_gradient
 
@@ -171,7 +173,7 @@ def ascend_exactly(loss, s, y, cost, kappa, start, stands_for, v, delta, work):
     return share
 
 
-@overloaded
+@overloaded(apart=True)
 def ascend(loss, s, y, cost, kappa, start, stands_for, v, delta, work):
     """Visit one example: change v so that the dual objective does not fall.
 
