@@ -24,6 +24,9 @@ class OneProcess(Group):
         self._workers = [Worker() for _ in parts]
         self.calls: Counter[str] = Counter()
 
+    def share_board(self, shape: tuple[int, ...], dtype: Any) -> None:
+        """There is none: workers that are called in turn cannot wait for each other."""
+
     def put(self, array: NDArray) -> Any:
         return array
 
