@@ -28,8 +28,8 @@ MOST_ROUNDS_PER_WORKER, MOST_ROUNDS_PER_WORKER_OF_HINGES, MOST_ROUNDS = 4, 16, 3
 # Rounds of cheap visits on the support that may follow an epoch, for each of its own, and in all.
 # Two workers, smooth hinge at C = 10: 16 epochs with one for each, 10 with three.
 SUPPORT_ROUNDS, MOST_SUPPORT_ROUNDS = 3, 24
-# Examples that a worker visits between two sums among the workers of one machine, which cost as much
-# as some twenty visits.
+# Examples that a worker visits between two sums among the workers of one machine, which cost as
+# much as some twenty visits.
 ROWS_PER_ROUND_ON_BOARD = 128
 # Parts that a pass over the support is made in there.
 SUPPORT_PARTS = 1
