@@ -121,7 +121,7 @@ def rounds() -> None:
             group = OneProcess([X[part] for part in parts])
             model = TopKClassifier(loss, C=C, random_state=0)
             result = model.fit(RemoteRows(group, None), y[np.concatenate(parts)]).result_
-            visits = group.calls["visit_round"]
+            visits = group.calls["epoch"] + group.calls["polish"]
             print(
                 f"| {loss} | {C:g} | {workers} | {result.epochs:.1f} | {visits} | "
                 f"{group.calls['loss_gradient']} | {group.bytes_sent / 1e6:.0f} | "

@@ -39,9 +39,9 @@ class Rounds:
     round. Changes agree less and less as training goes on, so the next round takes what the last
     one would have needed, and a little more.
 
-    A pass over the examples takes ``per_pass`` rounds. Rounds end after ``most``, or with a pass
-    that saw at most ``gap_left`` of the first one's gap. ``number`` counts those made, ``gaps`` has
-    the gap of each pass, ``rounding`` adds up as in ``State``.
+    A pass over the examples, or a ``share`` of them, takes ``per_pass`` rounds. Rounds end after
+    ``most``, or with a pass that saw at most ``gap_left`` of the first one's gap. ``number`` counts
+    those made, ``gaps`` has the gap of each pass, ``rounding`` adds up as in ``State``.
     """
 
     kind: Kind
@@ -51,6 +51,7 @@ class Rounds:
     per_pass: int
     most: int
     gap_left: float = 0.0
+    share: float = 1.0
     number: int = 0
     gaps: tuple[float, ...] = ()
     rounding: float = 0.0

@@ -17,10 +17,10 @@ from shortlist.distributed.cluster import (
     MOST_ROUNDS,
     MOST_ROUNDS_PER_WORKER,
     MOST_ROUNDS_PER_WORKER_OF_HINGES,
+    MOST_SUPPORT_PARTS,
     MOST_SUPPORT_ROUNDS,
     ROWS_PER_ROUND,
     ROWS_PER_ROUND_ON_BOARD,
-    SUPPORT_PARTS,
     SUPPORT_ROUNDS,
     Cluster,
 )
@@ -56,7 +56,7 @@ def rounds_of(rows: int, n_workers: int, rows_per_round: int | None, sparse_dual
     return min(max(1, wanted), most)
 
 
-def rounds_on_board(rows: int, n_workers: int, rows_per_round: int | None, sparsity: float) -> int:
+def rounds_on_board(rows: int, rows_per_round: int | None, sparsity: float) -> int:
     """The same where workers add up changes among themselves; W is ``sparsity`` times a row."""
     if rows_per_round is None:
         rows_per_round = round(ROWS_PER_ROUND_ON_BOARD * max(1.0, sparsity))
@@ -193,23 +193,23 @@ class RemoteStorage(ExplicitWeights, NoSupportVisits):
         """
         self._send(costs)
         group, seed = self.group, int(order[0])
-        near = group.board is not None
-        given = (int(np.diff(self.bounds).max()), len(group), group.rows_per_round)
+        near, count = group.board is not None, len(group)
+        share = order.size / max(1, int(np.count_nonzero(costs.cost > 0)))
+        rows = math.ceil(share * int(np.diff(self.bounds).max()))
         if near:
-            count = rounds_on_board(*given, self.d / self.width)
+            n_rounds = rounds_on_board(rows, group.rows_per_round, self.d / self.width)
         else:
-            count = rounds_of(*given, loss.sparse_duals)
-        visits = Rounds("epoch", seed, len(group), self.sigma["epoch"], count, count)
+            n_rounds = rounds_of(rows, count, group.rows_per_round, loss.sparse_duals)
+        sigma = self.sigma["epoch"]
+        visits = Rounds("epoch", seed, count, sigma, n_rounds, n_rounds, share=share)
         yield from self._made(visits, loss, state, costs, every)
         if loss.sparse_duals:
-            parts = SUPPORT_PARTS if near else 1
-            most = max(min(SUPPORT_ROUNDS * count, MOST_SUPPORT_ROUNDS), SUPPORT_PASSES) * parts
-            sigma = self.sigma["polish"]
-            polish = Rounds(
-                "polish", seed, len(group), sigma, parts, most, gap_left=AFTER_EPOCH.gap_left
-            )
+            parts = min(n_rounds, MOST_SUPPORT_PARTS) if near else 1
+            passes = max(min(SUPPORT_ROUNDS * n_rounds, MOST_SUPPORT_ROUNDS), SUPPORT_PASSES)
+            left, sigma = AFTER_EPOCH.gap_left, self.sigma["polish"]
+            visits = Rounds("polish", seed, count, sigma, parts, parts * passes, left)
             # These add nothing to the estimate of the gap.
-            yield from (0.0 for _ in self._made(polish, loss, state, costs, every))
+            yield from (0.0 for _ in self._made(visits, loss, state, costs, every))
 
     def _made(
         self, rounds: Rounds, loss: Loss, state: State, costs: Costs, every: int

@@ -9,6 +9,7 @@ new v_i). What is sent is that change divided by sigma.
 
 from __future__ import annotations
 
+import math
 import os
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -218,7 +219,8 @@ class Worker:
                 rows = np.concatenate([np.empty(0, np.int64), *self.moved])
             self.moved = ()
             random = np.random.default_rng([rounds.seed, of_pass])
-            self.parts = np.array_split(random.permutation(rows), rounds.per_pass)
+            rows = random.permutation(rows)[: math.ceil(rounds.share * rows.size)]
+            self.parts = np.array_split(rows, rounds.per_pass)
         return self.parts[part]
 
     def certify(self, loss: Loss, weights: NDArray, double: bool) -> NDArray:
