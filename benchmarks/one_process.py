@@ -14,7 +14,7 @@ from shortlist.distributed.worker import Worker
 
 
 class OneProcess(Group):
-    """Workers that are called in turn; ``calls`` counts what they are asked for."""
+    """Workers that are called in turn; ``calls`` counts what they are asked for, rounds by kind."""
 
     def __init__(self, parts: list[NDArray], rows_per_round: int | None = None) -> None:
         self.shards = [_Rows(part) for part in parts]
@@ -24,11 +24,14 @@ class OneProcess(Group):
         self._workers = [Worker() for _ in parts]
         self.calls: Counter[str] = Counter()
 
+    def share_board(self, shape: tuple[int, ...], dtype: Any) -> None:
+        """There is none: workers that are called in turn cannot wait for each other."""
+
     def put(self, array: NDArray) -> Any:
         return array
 
     def ask(self, method: str, arguments: Callable[[int], tuple]) -> list[Any]:
-        self.calls[method] += 1
+        self.calls[arguments(0)[0].kind if method == "visit_round" else method] += 1
         return [
             getattr(worker, method)(*arguments(number))
             for number, worker in enumerate(self._workers)

@@ -10,6 +10,7 @@ some time, gives its core away.
 
 import ctypes
 import sys
+import time
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -201,6 +202,20 @@ def _wait_for(blas, signals, place, value):
             _sleep(blas, SLEEP_MICROSECONDS)
 
 
+@njit
+def _wait_for_all(blas, signals, line, value):
+    last = signals.shape[0] - line
+    spins = 0
+    for place in range(0, last, line):
+        while _load_signal(signals, place) < value:
+            if _load_signal(signals, last) != 0:
+                return False
+            spins += 1
+            if spins > SPINS_BEFORE_SLEEP:
+                _sleep(blas, SLEEP_MICROSECONDS)
+    return True
+
+
 if numba.config.DISABLE_JIT:
     # Kernels run as plain Python: NumPy multiplies, and no thread waits for another.
 
@@ -225,6 +240,13 @@ if numba.config.DISABLE_JIT:
     def wait_for(blas, signals, place, value):
         if signals[place] < value:
             raise RuntimeError("kernels without compilation run on one thread")
+
+    def wait_for_all(blas, signals, line, value):
+        while (signals[:-line:line] < value).any():
+            if signals[-line] != 0:
+                return False
+            time.sleep(1e-6 * SLEEP_MICROSECONDS)
+        return True
 
     def announce(signals, place, value):
         signals[place] = value
@@ -268,6 +290,14 @@ else:
     def wait_for(blas, signals, place, value):
         """Return when another thread has announced at least ``value`` at this place."""
         _wait_for(blas, signals, place, value)
+
+    @njit
+    def wait_for_all(blas, signals, line, value):
+        """Wait until at least ``value`` is announced at every place, ``line`` numbers apart.
+
+        The last place is another: a number there ends the wait. Returns whether there was none.
+        """
+        return _wait_for_all(blas, signals, line, value)
 
     @njit
     def announce(signals, place, value):

@@ -17,6 +17,7 @@ from ray.exceptions import (
     RayTaskError,
 )
 
+from shortlist.distributed.board import OwnBoard, SumLostError
 from shortlist.distributed.cluster import Cluster
 from shortlist.distributed.shards import Shard
 from shortlist.distributed.worker import Loaded, Worker
@@ -27,17 +28,16 @@ MOST_REPLACEMENTS = 3
 Arguments = Callable[[int], tuple]
 
 
-class SumLostError(Exception):
-    """A worker died while sums were being added up."""
-
-
 class Group:
     """One worker for each shard.
 
     ``prepared`` holds the calls that make a new worker what the others are, by their method's name:
     a worker that dies is replaced by one that gets them all again. ``sums`` counts the sums that
-    were asked for, ``bytes_sent`` what W and they took, to the workers and back.
+    were asked for, ``bytes_sent`` what W and they took, to the workers and back. ``board`` is where
+    workers add up sums among themselves, if they are all on this machine.
     """
+
+    board: OwnBoard | None = None
 
     def __init__(self, shards: list[Shard], cluster: Cluster) -> None:
         self.shards = shards
@@ -57,6 +57,25 @@ class Group:
     def close(self) -> None:
         for worker in self._workers:
             ray.kill(worker)
+        self._drop_board()
+
+    def share_board(self, shape: tuple[int, ...], dtype: Any) -> None:
+        """Let workers add up arrays among themselves, if all can reach memory of this process."""
+        self._drop_board()
+        here = ray.get_runtime_context().get_node_id()
+        if any(loaded.node_id != here for loaded in self.loaded):
+            return
+        self.board = OwnBoard.made(len(self), shape, dtype)
+        if self.board is not None:
+            place = self.board.place
+            if not all(self.prepare("join", lambda number: (place, number))):
+                self._drop_board()
+
+    def _drop_board(self) -> None:
+        self.prepared.pop("join", None)
+        if self.board is not None:
+            self.board.close()
+            self.board = None
 
     def put(self, array: NDArray) -> Any:
         """An array that all workers are to see, as an argument for calls: sent once to each."""
@@ -111,6 +130,48 @@ class Group:
         self.bytes_sent += 2 * len(self) * total.nbytes
         return reports, total
 
+    def ask_together(self, method: str, arguments: Callable[[int], tuple]) -> tuple[Any, NDArray]:
+        """Calls in which workers wait for each other on the board: a report, and an array.
+
+        Both are the first worker's. ``arguments`` is given the number of the first turn. Raises
+        SumLostError if a worker dies meanwhile.
+        """
+        assert self.board is not None
+        turn = self.board.next_turn()
+        same = arguments(turn)
+        calls = [self._call(number, method, lambda _: same, 2) for number in range(len(self))]
+        wanted = [*calls[0], *(report for report, _ in calls[1:])]
+        began = time.monotonic()
+        while True:
+            try:
+                report, array = ray.get(wanted, timeout=self.timeout)[:2]
+                self.bytes_sent += (len(self) + 1) * array.nbytes
+                return report, array
+            except GetTimeoutError:
+                self._warn_silent(self.board.slowest, began)
+            except RayError:
+                self.board.tell_lost(True)
+                self._end_together([report for report, _ in calls])
+                self.board.tell_lost(False)
+                raise SumLostError from None
+
+    def _end_together(self, calls: list[Any]) -> None:
+        """Wait until no worker is in these calls any longer; raise what one of them raised."""
+        dead, raised = [], []
+        for number, call in enumerate(calls):
+            try:
+                self._wait(number, call)
+            except RayActorError:
+                dead.append(number)
+            except SumLostError:
+                pass
+            except Exception as error:
+                raised.append(error)
+        for number in dead:
+            self._replace(number)
+        if raised:
+            raise raised[0]
+
     # --- one call --------------------------------------------------------------------------------
 
     def _call(self, number: int, method: str, arguments: Arguments, returns: int = 1) -> Any:
@@ -149,14 +210,16 @@ class Group:
             try:
                 return ray.get(call, timeout=self.timeout)
             except GetTimeoutError:
-                warnings.warn(
-                    f"{self._named(number)} has not answered for "
-                    f"{time.monotonic() - began:.0f} seconds",
-                    RuntimeWarning,
-                    stacklevel=2,
-                )
+                self._warn_silent(number, began)
             except RayTaskError as error:
                 raise cause_of(error) from None
+
+    def _warn_silent(self, number: int, began: float) -> None:
+        warnings.warn(
+            f"{self._named(number)} has not answered for {time.monotonic() - began:.0f} seconds",
+            RuntimeWarning,
+            stacklevel=2,
+        )
 
     def _replace(self, number: int) -> None:
         """Start a worker in the place of one that died, and make it what the others are."""
@@ -171,10 +234,12 @@ class Group:
         self._workers[number] = self._actor.remote()
         for method, arguments in list(self.prepared.items()):
             try:
-                self._wait(number, self._call(number, method, arguments))
+                answer = self._wait(number, self._call(number, method, arguments))
             except RayActorError:
                 self._replace(number)
                 return
+            if method == "join" and not answer:  # it is on another machine
+                self._drop_board()
 
     def _named(self, number: int) -> str:
         place = ""

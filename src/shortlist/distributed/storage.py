@@ -12,17 +12,21 @@ from numpy.typing import NDArray
 
 from shortlist.datasets.containers import LabeledData
 from shortlist.datasets.shards import beside, classes_of
+from shortlist.distributed.board import SumLostError
 from shortlist.distributed.cluster import (
     MOST_ROUNDS,
     MOST_ROUNDS_PER_WORKER,
     MOST_ROUNDS_PER_WORKER_OF_HINGES,
+    MOST_SUPPORT_PARTS,
     MOST_SUPPORT_ROUNDS,
     ROWS_PER_ROUND,
+    ROWS_PER_ROUND_ON_BOARD,
     SUPPORT_ROUNDS,
     Cluster,
 )
 from shortlist.distributed.duals import RemoteDuals, entries_of, joined
-from shortlist.distributed.group import Group, SumLostError
+from shortlist.distributed.group import Group
+from shortlist.distributed.rounds import Rounds
 from shortlist.distributed.shards import Shard
 from shortlist.distributed.worker import Loaded, Opened
 from shortlist.errors import DataError
@@ -41,9 +45,6 @@ from shortlist.solvers.storage.explicit import ExplicitWeights
 from shortlist.solvers.storage.support import AFTER_EPOCH, SUPPORT_PASSES
 from shortlist.solvers.threads import Crew
 
-# The next round's sigma exceeds by so much what the last one would have needed.
-CAUTION = 1.1
-
 
 def rounds_of(rows: int, n_workers: int, rows_per_round: int | None, sparse_duals: bool) -> int:
     """The rounds of an epoch over shards of so many rows."""
@@ -53,6 +54,13 @@ def rounds_of(rows: int, n_workers: int, rows_per_round: int | None, sparse_dual
     most = min(for_each * n_workers, MOST_ROUNDS)
     wanted = round(rows / (ROWS_PER_ROUND // 2 if sparse_duals else ROWS_PER_ROUND))
     return min(max(1, wanted), most)
+
+
+def rounds_on_board(rows: int, rows_per_round: int | None, sparsity: float) -> int:
+    """The same where workers add up changes among themselves; W is ``sparsity`` times a row."""
+    if rows_per_round is None:
+        rows_per_round = round(ROWS_PER_ROUND_ON_BOARD * max(1.0, sparsity))
+    return max(1, round(rows / rows_per_round))
 
 
 class RemoteRows:
@@ -77,6 +85,7 @@ class RemoteRows:
     ) -> RemoteStorage:
         group, dtype = self.group, self.dtype
         opened = group.prepare("open", lambda _: (bias, dtype, n_classes, loss, normalize))
+        group.share_board((self.shape[1] + 1, n_classes), dtype)
         return RemoteStorage(self, opened)
 
     def apply(self, function: Callable[..., Any], arguments: Callable[[slice], tuple]) -> list[Any]:
@@ -154,13 +163,9 @@ def _check_labels(group: Group) -> None:
 
 
 class RemoteStorage(ExplicitWeights, NoSupportVisits):
-    """Sums are added up in a tree of workers; an epoch is a CoCoA+ round.
+    """Sums are added up in a tree of workers, or by those of one machine among themselves.
 
-    ``sigma`` is how much longer each worker takes its own steps to be for W, since the others'
-    changes are added. As many as there are workers is always safe. A round's dual objective is sure
-    to grow if sigma is at least |sum of changes|^2 / sum of |change|^2, which is known after the
-    round. Changes agree less and less as training goes on, so the next round takes what the last
-    one would have needed, and a little more.
+    An epoch is made of CoCoA+ rounds: see ``rounds``, also for ``sigma``.
     """
 
     def __init__(self, rows: RemoteRows, opened: list[Opened]) -> None:
@@ -187,50 +192,57 @@ class RemoteStorage(ExplicitWeights, NoSupportVisits):
         The order only seeds the workers' own: they know their examples.
         """
         self._send(costs)
-        largest = int(np.diff(self.bounds).max())
-        n_rounds = rounds_of(largest, len(self.group), self.group.rows_per_round, loss.sparse_duals)
-        for number in range(n_rounds):
+        group, seed = self.group, int(order[0])
+        near, count = group.board is not None, len(group)
+        share = order.size / max(1, int(np.count_nonzero(costs.cost > 0)))
+        rows = math.ceil(share * int(np.diff(self.bounds).max()))
+        if near:
+            n_rounds = rounds_on_board(rows, group.rows_per_round, self.d / self.width)
+        else:
+            n_rounds = rounds_of(rows, count, group.rows_per_round, loss.sparse_duals)
+        sigma = self.sigma["epoch"]
+        visits = Rounds("epoch", seed, count, sigma, n_rounds, n_rounds, share=share)
+        yield from self._made(visits, loss, state, costs, every)
+        if loss.sparse_duals:
+            parts = min(n_rounds, MOST_SUPPORT_PARTS) if near else 1
+            passes = max(min(SUPPORT_ROUNDS * n_rounds, MOST_SUPPORT_ROUNDS), SUPPORT_PASSES)
+            left, sigma = AFTER_EPOCH.gap_left, self.sigma["polish"]
+            visits = Rounds("polish", seed, count, sigma, parts, parts * passes, left)
+            # These add nothing to the estimate of the gap.
+            yield from (0.0 for _ in self._made(visits, loss, state, costs, every))
+
+    def _made(
+        self, rounds: Rounds, loss: Loss, state: State, costs: Costs, every: int
+    ) -> Iterator[float]:
+        """Make the rounds; yields the gaps that were seen, message by message."""
+        while not rounds.over:
             if self.group.replaced:
                 self._mend(loss, state, costs)
-            part = (int(order[0]), number, n_rounds)
             try:
-                yield self._round("epoch", loss, state, part, every)
+                further, state.weights = self._further(rounds, loss, state.weights, every)
             except SumLostError:  # some changed their duals, and W does not know
                 self._mend(loss, state, costs)
-        if loss.sparse_duals:
-            yield from self._polished(loss, int(order[0]), n_rounds, state, costs)
+                continue
+            state.rounding += further.rounding - rounds.rounding
+            seen = sum(further.gaps) - sum(rounds.gaps)
+            self.sigma[rounds.kind] = further.sigma
+            rounds = further
+            yield seen
 
-    def _polished(
-        self, loss: Loss, seed: int, n_rounds: int, state: State, costs: Costs
-    ) -> Iterator[float]:
-        """Rounds of cheap visits on the support, which add nothing to the estimate of the gap."""
-        gaps: list[float] = []
-        most = max(min(SUPPORT_ROUNDS * n_rounds, MOST_SUPPORT_ROUNDS), SUPPORT_PASSES)
-        for number in range(most):
-            if self.group.replaced:
-                self._mend(loss, state, costs)
-            try:
-                gaps.append(self._round("polish", loss, state, seed + number, number == 0))
-            except SumLostError:
-                self._mend(loss, state, costs)
-                return
-            yield 0.0
-            if gaps[-1] <= AFTER_EPOCH.gap_left * gaps[0]:
-                return
-
-    def _round(self, method: str, loss: Loss, state: State, *options: Any) -> float:
-        """Let all visit some examples, and add up their changes of W; returns the gap they saw."""
-        weights, sigma = self.group.put(state.weights), self.sigma[method]
-        visited, change = self.group.ask_sum(method, lambda _: (loss, weights, sigma, *options))
-        state.weights = state.weights + change
-        squares = sum(report.change for report in visited)
-        size = squared_norm(change)
-        adding = (2.0 + math.log2(len(self.group))) * (squared_norm(state.weights) + squares)
-        state.rounding += sum(report.rounding for report in visited) + adding
-        if squares > 0:
-            needed = CAUTION * size / squares
-            self.sigma[method] = float(np.clip(needed, 1.0, len(self.group)))
-        return sum(report.gap for report in visited)
+    def _further(
+        self, rounds: Rounds, loss: Loss, weights: NDArray, every: int
+    ) -> tuple[Rounds, NDArray]:
+        """One round and its message, or as many as workers make among themselves in one call."""
+        group, there = self.group, self.group.put(weights)
+        if group.board is not None:
+            made, found = group.ask_together(
+                "visit_rounds", lambda turn: (rounds, loss, there, every, turn)
+            )
+            group.sums += made.number - rounds.number
+            return made, np.array(found)
+        visited, change = group.ask_sum("visit_round", lambda _: (rounds, loss, there, every))
+        weights = weights + change
+        return rounds.after(visited, change, weights), weights
 
     def _mend(self, loss: Loss, state: State, costs: Costs) -> None:
         """Give the examples of replaced workers duals again, and W what belongs to all duals."""

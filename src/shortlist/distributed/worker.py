@@ -9,14 +9,19 @@ new v_i). What is sent is that change divided by sigma.
 
 from __future__ import annotations
 
+import math
 import os
-from collections.abc import Callable, Iterator
+import time
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+
+from shortlist.distributed.board import Board, Place
+from shortlist.distributed.rounds import Rounds, Visited
 
 if TYPE_CHECKING:
     from shortlist.datasets.containers import LabeledData
@@ -25,6 +30,10 @@ if TYPE_CHECKING:
     from shortlist.losses.base import Loss
     from shortlist.solvers.storage import Costs, State
     from shortlist.solvers.threads import Crew
+
+# Seconds after which workers that add up changes among themselves tell the driver how far they are:
+# it may be interrupted, or want to save a checkpoint. An answer costs it 10 milliseconds.
+SECONDS_PER_CALL = 1.0
 
 
 @dataclass(frozen=True)
@@ -36,6 +45,7 @@ class Loaded:
     data: LabeledData
     width: float
     node: str
+    node_id: str
     process: int
 
 
@@ -47,25 +57,22 @@ class Opened(NamedTuple):
     plan: str | None
 
 
-class Visited(NamedTuple):
-    """What a round did on one shard, besides the change of W."""
-
-    gap: float
-    rounding: float
-    change: float
-
-
 class Worker:
     """The examples of one shard. Made into a Ray actor by ``group``."""
 
     storage: Any  # of explicit rows, in memory or in pieces
     state: State
     costs: Costs
-    # Examples that the last cheap visits changed.
-    moved: NDArray = np.empty(0, np.int64)
+    # Where workers of one machine add up their changes, and the own number there.
+    board: Board | None = None
+    number: int = 0
+    # The examples of the pass, a part for each round, and those of its rounds so far that changed.
+    parts: Sequence[NDArray] = ()
+    moved: tuple[NDArray, ...] = ()
 
     def load(self, shard: Shard, memory_limit: int | None, reading: dict[str, Any]) -> Loaded:
         """Read the shard, with further options for its reader."""
+        from ray import get_runtime_context
         from ray.util import get_node_ip_address
         from scipy import sparse
 
@@ -81,6 +88,7 @@ class Worker:
             replace(found, X=None, ids=None),
             float(entries) + 1.0,
             get_node_ip_address(),
+            get_runtime_context().get_node_id(),
             os.getpid(),
         )
 
@@ -109,6 +117,15 @@ class Worker:
         self.storage = storage
         return Opened(storage.kappa, storage.keeps_duals, plan)
 
+    def join(self, place: Place, number: int) -> bool:
+        """Take part in sums on the driver's board, if it can be reached."""
+        self.board, self.number = None, number
+        try:
+            self.board = Board.joined(place)
+        except OSError:
+            return False
+        return True
+
     def apply(self, function: Callable[..., Any], *arguments: Any) -> Any:
         """``function(rows, *arguments)``."""
         return function(self.x, *arguments)
@@ -125,54 +142,86 @@ class Worker:
         weights = self.storage.zero_weights(m)
         self.state = State(weights, self.storage.zero_duals(m, sparse), starts)
 
-    def epoch(
-        self, loss: Loss, weights: NDArray, sigma: float, part: tuple[int, int, int], every: int
+    def visit_round(
+        self, rounds: Rounds, loss: Loss, weights: NDArray, every: int
     ) -> tuple[Visited, NDArray]:
-        """Visit part of the examples; returns a report and the change of W.
+        """One round; returns a report and the change of W."""
+        change = np.empty_like(weights)
+        with self._crew(weights.shape[1]) as crew:
+            report = self._visit(rounds, loss, weights, every, crew, change)
+        return report, change
 
-        ``part`` is a seed, the number of the round and how many there are in the epoch.
+    def visit_rounds(
+        self, rounds: Rounds, loss: Loss, weights: NDArray, every: int, turn: int
+    ) -> tuple[Rounds, NDArray | None]:
+        """Rounds until they are over, or for about a second; ``turn`` is that of the first.
+
+        Changes are added up on the board. Returns the rounds as they are then, and W, of which one
+        worker's is enough.
         """
-        from shortlist.solvers.storage.base import active_examples
+        assert self.board is not None
+        common, began, seconds = np.array(weights), time.monotonic(), 0.0
+        with self._crew(weights.shape[1]) as crew:
+            while not rounds.over and seconds <= SECONDS_PER_CALL:
+                room = self.board.room(turn, self.number)
+                own = self._visit(rounds, loss, common, every, crew, room)
+                own = own._replace(seconds=time.monotonic() - began)
+                found, total = self.board.add_up(turn, self.number, own)
+                common += total
+                rounds = rounds.after(found, total, common)
+                # All end together.
+                seconds = max(report.seconds for report in found)
+                turn += 1
+        return rounds, common if self.number == 0 else None
 
-        seed, number, n_rounds = part
-        random = np.random.default_rng(seed)
-        order = np.array_split(random.permutation(active_examples(self.costs)), n_rounds)[number]
-
-        def visit(state: State, bold: Costs) -> float:
-            if not order.size:
-                return 0.0
-            with self._crew(weights.shape[1]) as crew:
-                return sum(self.storage.epoch(loss, order, state, bold, every, crew))
-
-        return self._round(weights, sigma, visit)
-
-    def polish(
-        self, loss: Loss, weights: NDArray, sigma: float, seed: int, first: bool
-    ) -> tuple[Visited, NDArray]:
-        """Cheap visits on the support: of all examples at first, then of those that changed."""
-        if first:
-            self.moved = self.storage.support_rows(self.state, self.costs)
-
-        def visit(state: State, bold: Costs) -> float:
-            order = np.random.default_rng(seed).permutation(self.moved)
-            gap, self.moved = self.storage.support_pass(loss, order, state, bold)
-            return gap
-
-        return self._round(weights, sigma, visit)
-
-    def _round(
-        self, weights: NDArray, sigma: float, visit: Callable[[State, Costs], float]
-    ) -> tuple[Visited, NDArray]:
-        """Visits with costs sigma C_i; returns a report and the change of W."""
+    def _visit(
+        self,
+        rounds: Rounds,
+        loss: Loss,
+        weights: NDArray,
+        every: int,
+        crew: Crew,
+        change: NDArray,
+    ) -> Visited:
+        """A round's visits, with costs sigma C_i; writes the change of W."""
         from shortlist.solvers.storage import Costs
         from shortlist.solvers.storage.base import squared_norm
 
-        state, bold = self.state, Costs(self.costs.y, sigma * self.costs.cost)
+        state, sigma = self.state, rounds.sigma
+        bold = Costs(self.costs.y, sigma * self.costs.cost)
         state.weights, state.rounding = np.array(weights), 0.0
-        gap = visit(state, bold)
-        change = (state.weights - weights) / weights.dtype.type(sigma)
-        report = Visited(gap / sigma, state.rounding / sigma**2, squared_norm(change))
-        return report, change
+        rows = self._rows_of(rounds)
+        if not rows.size:
+            gap = 0.0
+        elif rounds.kind == "epoch":
+            gap = sum(self.storage.epoch(loss, rows, state, bold, every, crew))
+        else:
+            gap, moved = self.storage.support_pass(loss, rows, state, bold)
+            self.moved = (*self.moved, moved)
+        np.subtract(state.weights, weights, out=change)
+        change /= change.dtype.type(sigma)
+        return Visited(gap / sigma, state.rounding / sigma**2, squared_norm(change))
+
+    def _rows_of(self, rounds: Rounds) -> NDArray:
+        """The examples of the round: a part of those of the pass.
+
+        Cheap visits are made to all examples on the support at first, then to those that changed.
+        """
+        from shortlist.solvers.storage.base import active_examples
+
+        of_pass, part = divmod(rounds.number, rounds.per_pass)
+        if part == 0 or not self.parts:
+            if rounds.kind == "epoch":
+                rows = active_examples(self.costs)
+            elif of_pass == 0:
+                rows = self.storage.support_rows(self.state, self.costs)
+            else:
+                rows = np.concatenate([np.empty(0, np.int64), *self.moved])
+            self.moved = ()
+            random = np.random.default_rng([rounds.seed, of_pass])
+            rows = random.permutation(rows)[: math.ceil(rounds.share * rows.size)]
+            self.parts = np.array_split(rows, rounds.per_pass)
+        return self.parts[part]
 
     def certify(self, loss: Loss, weights: NDArray, double: bool) -> NDArray:
         with self._crew(weights.shape[1]) as crew:

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from shortlist.losses.base import Loss
 from shortlist.solvers.duals import Duals
+from shortlist.solvers.kernels import rows
 from shortlist.solvers.threads import Crew
 
 if TYPE_CHECKING:
@@ -184,10 +185,8 @@ def read_only(array: NDArray) -> NDArray:
 
 
 def squared_norm(weights: NDArray) -> float:
-    """|W|^2 in double, a piece at a time."""
-    flat = weights.reshape(-1)
-    pieces = (flat[i : i + (1 << 20)].astype(np.float64) for i in range(0, flat.size, 1 << 20))
-    return float(sum(np.dot(piece, piece) for piece in pieces))
+    """|W|^2 in double."""
+    return float(rows.squared_norm(read_only(weights.reshape(-1))))
 
 
 def shares_of(begin: int, end: int, count: int) -> list[tuple[int, int]]:

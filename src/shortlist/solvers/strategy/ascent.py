@@ -1,5 +1,7 @@
 """Stochastic dual coordinate ascent: epochs of visits, exact gaps when they are due."""
 
+import math
+
 import numpy as np
 
 from shortlist.solvers.records.result import Evaluation
@@ -18,6 +20,10 @@ MAX_EPOCHS_OVER_PATIENCE = 3.0
 RESOLUTION_ULPS = 8
 # Visits on the support end when its gap is this share of the gap that is asked for.
 SUPPORT_GAP = 0.3
+# After a look that found nearly the gap that is asked for, part of the examples is enough. The part
+# aims at this share of that gap, and is at most so large. Softmax on 60,000 x 768 embeddings of 200
+# classes takes 2.4 epochs instead of 3 at C = 0.1 and 4.4 instead of 5 at C = 10.
+PART_AIMS_AT, LARGEST_PART = 0.9, 0.5
 # Looks in a row without progress that end training. The bound on rounding, which is part of the
 # gap, hides the last digits that are still gained.
 IDLE_LOOKS = 4
@@ -41,8 +47,10 @@ def ascend(run: Run, random: np.random.Generator, patience: float = np.inf) -> s
     slows_since = None if problem.loss.sparse_duals else first_epoch
     earliest = run.epochs
     next_look = run.epochs + 1
+    part = 1.0
     while run.epochs < run.max_epochs:
-        estimate = _epoch(run, random.permutation(active), every)
+        order = random.permutation(active)[: math.ceil(part * active.size)]
+        estimate = _epoch(run, order, every, part)
         if on_support:
             enough = SUPPORT_GAP * run.wanted
             run.epochs += polish_support(
@@ -58,31 +66,44 @@ def ascend(run: Run, random: np.random.Generator, patience: float = np.inf) -> s
             if _stalled(looks, eps):
                 return "converged" if found.within(run.tol) else "stalled"
             spent = run.epochs - first_epoch
-            too_many = spent > MAX_EPOCHS_OVER_PATIENCE * patience
-            left = patience if np.isinf(patience) else min(patience, run.max_epochs - run.epochs)
-            if too_many or _epochs_to_go(looks, run.wanted, slows_since) > left:
-                return "slow"
-            if estimate > 0:
-                share_left = min(max(found.gap / estimate, 0.01), 10.0)
-            earliest = run.epochs + 0.1 * spent
             next_look = run.epochs + max(1.0, spent)
+            earliest = run.epochs + 0.1 * spent
+            if part < 1.0:  # what it did tells little of a whole epoch
+                part = 1.0
+            else:
+                too_many = spent > MAX_EPOCHS_OVER_PATIENCE * patience
+                left = min(patience, run.max_epochs - run.epochs) if patience < np.inf else np.inf
+                if too_many or _epochs_to_go(looks, run.wanted, slows_since) > left:
+                    return "slow"
+                if estimate > 0:
+                    share_left = min(max(found.gap / estimate, 0.01), 10.0)
+                part = _part_to_visit(found.gap, run.wanted) if resolved else 1.0
+                if part < 1.0:
+                    next_look = run.epochs + part
         run.notify()
     if not run.history or run.history[-1].epoch < run.epochs:
         run.certify()
     return "converged" if run.history[-1].within(run.tol) else "max_epochs"
 
 
-def _epoch(run: Run, order: np.ndarray, every: int) -> float:
-    """Visit the examples in this order; returns the estimated gap."""
+def _part_to_visit(gap: float, wanted: float) -> float:
+    """The part of the examples whose visits bring the gap to the one asked for; 1 if most of them.
+
+    A visit takes its example's gap away, and the others' shrink too.
+    """
+    part = 1.0 - PART_AIMS_AT * wanted / gap
+    return part if 0.0 < part <= LARGEST_PART else 1.0
+
+
+def _epoch(run: Run, order: np.ndarray, every: int, part: float) -> float:
+    """Visit the examples in this order, part of all; returns the estimate of their gap."""
     problem = run.problem
-    parts = problem.storage.epoch(
-        problem.loss, order, run.state, problem.costs, every, problem.crew
-    )
+    gaps = problem.storage.epoch(problem.loss, order, run.state, problem.costs, every, problem.crew)
     estimate = 0.0
-    for part in parts:
-        estimate += part
+    for gap in gaps:
+        estimate += gap
         run.offer()
-    run.epochs += 1
+    run.epochs += part
     return estimate
 
 
