@@ -137,7 +137,7 @@ def test_a_model_is_bought_when_it_has_paid():
     first, later = plan(dear), plan(dear, late=True)
     assert first.kind is not Kind.COUPLED
     assert later.kind is Kind.COUPLED
-    assert first.steps == later.steps > conditioning.EVALUATIONS_WORTH
+    assert first.steps == later.steps > conditioning.MAX_MODEL_COST
 
 
 @pytest.mark.parametrize("kind", [Kind.MEAN, Kind.CLASSES, Kind.COUPLED])

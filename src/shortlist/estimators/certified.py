@@ -2,8 +2,8 @@
 
 The weights of class c are within d_c of the optimum's, so that its score for x moves by at most
 |x| d_c, and a label outside the shortlist overtakes one in it only if their scores differ by less
-than |x| (d_a + d_b). Of a distance d between all weights together no more than d^2 / 2 + d^2 / 2
-can serve two classes: d_c = d / sqrt(2) for every class. A separable loss trains each class for
+than |x| (d_a + d_b). If all weights together move by d, two classes move by at most d / sqrt(2)
+each in the worst case: d_c = d / sqrt(2) for every class. A separable loss trains each class for
 itself. Each then has a gap of its own, and these are as many times smaller as there are classes.
 """
 
@@ -23,8 +23,8 @@ from shortlist.solvers.duals import as_array
 from shortlist.solvers.records.certificate import ERRORS, KERNEL_ULPS, distance_to_optimum
 from shortlist.solvers.storage.base import chunks
 
-# A score at which one-vs-all losses of the right sign are zero.
-BEYOND_DOUBT = 1e4
+# A score of the right sign at which one-vs-all losses are zero.
+ZERO_LOSS_SCORE = 1e4
 # Scores are rounded by at most so many units in the last place of the largest.
 SCORE_ULPS = 8
 
@@ -139,12 +139,12 @@ def _by_class(
 ) -> tuple[NDArray, NDArray]:
     """Values and conjugates of a separable loss, class by class: (n, m) each.
 
-    A class's part is the loss with one other class, whose score leaves no doubt and costs nothing.
+    A class's part is the loss with one other class whose own part is zero.
     """
     # Column 0 is the class itself. Where it is the right one, the other is far below, or above.
     labels = np.where(right, 0, 1).reshape(-1)
-    doubtless = np.where(right, -BEYOND_DOUBT, BEYOND_DOUBT)
-    values = loss.value(np.stack([scores, doubtless], axis=-1).reshape(-1, 2), labels)
+    without_loss = np.where(right, -ZERO_LOSS_SCORE, ZERO_LOSS_SCORE)
+    values = loss.value(np.stack([scores, without_loss], axis=-1).reshape(-1, 2), labels)
     conjugates = loss.conjugate(
         np.stack([duals, np.zeros_like(duals)], axis=-1).reshape(-1, 2), labels
     )

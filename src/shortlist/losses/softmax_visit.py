@@ -26,15 +26,16 @@ from shortlist.special import exp, log
 # The series below is trusted for residuals between these bounds. Beyond, a step moves as far as
 # they allow, and the next visit goes on.
 _LEAST_RESIDUAL, _MOST_RESIDUAL = -2.3, 1.8
-# Where the squared residuals have a larger mean, another step gains more than it costs.
-_FAR = 0.25
-# From the scores: the exact step, the only one left, costs ten times as much.
-_FAR_FROM_SCORES = 1.0
+# Above this mean of the squared residuals a visit takes another step: it gains more than it costs.
+_MAX_SPREAD = 0.25
+# The same for first visits, which start from the scores. Above it they take the exact step, which
+# costs ten times as much.
+_MAX_SPREAD_FROM_SCORES = 1.0
 # A class whose residual is beyond the bounds is left to the other steps if its new share exceeds
 # this. From next to nothing it would take many visits.
 _NEGLIGIBLE = 0.02
-# A label less likely than this is left to the other steps: 1 + v_y has lost its digits.
-_UNLIKELY = 1e-3
+# A label with a smaller share is left to the other steps: 1 + v_y has lost its digits.
+_MIN_LABEL_SHARE = 1e-3
 
 
 @njit(sums=True)
@@ -250,7 +251,7 @@ def _ascend_from_scores(s, y, cost, kappa, start, v, delta, work):
     else:
         at_start = _binary_divergence(p, math.log(p / -last), odds)
     v[y] = last
-    if not (loss <= at_start and spread <= _FAR_FROM_SCORES):
+    if not (loss <= at_start and spread <= _MAX_SPREAD_FROM_SCORES):
         return -1.0
     start[0] = math.log(moved / q)
     _take(new, scale, wrong, y, last, cost, v, delta)
@@ -278,7 +279,7 @@ def ascend_softmax(loss, s, y, cost, kappa, start, stands_for, v, delta, work):
     eta = cost * kappa
     last = np.float64(v[y])
     p = 1.0 + last
-    if start[0] == 0.0 or last == 0.0 or p < _UNLIKELY:
+    if start[0] == 0.0 or last == 0.0 or p < _MIN_LABEL_SHARE:
         return _ascend_anew(loss, s, y, cost, kappa, start, v, delta, work)
     r, new = work[0], work[1]
     v[y] = 0
@@ -292,7 +293,7 @@ def ascend_softmax(loss, s, y, cost, kappa, start, stands_for, v, delta, work):
     s[y] = score
     residual = min(max(own - t, _LEAST_RESIDUAL), _MOST_RESIDUAL)
     spread += p * residual * residual
-    if spread > _FAR or held > 0:
+    if spread > _MAX_SPREAD or held > 0:
         v[y] = last
         return _ascend_anew(loss, s, y, cost, kappa, start, v, delta, work)
     q = _moved(p, residual, eta, 1.0, 0.5, 2 / 3)

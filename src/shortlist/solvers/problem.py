@@ -34,8 +34,8 @@ from shortlist.solvers.threads import Crew
 
 # Of the gap asked for, the part that bounds on rounding may take before double is used.
 MOST_ROUNDING = 0.25
-# Scores so far apart that gradients are as long as they get; no margin is as large.
-FAR = 1e12
+# A score larger than any margin: gradients there have their largest norm.
+SATURATING_SCORE = 1e12
 
 
 @dataclass(frozen=True)
@@ -93,7 +93,7 @@ class Problem:
         return r * sqrt(float(self.storage.kappa @ np.square(self.costs.cost)))
 
     def _longest(self, labels: NDArray) -> float:
-        worst = FAR * (1.0 - 2.0 * labels)
+        worst = SATURATING_SCORE * (1.0 - 2.0 * labels)
         gradient = self.loss.gradient(worst, labels if self.loss.multilabel else [0])
         return float(np.abs(gradient).sum())
 

@@ -105,7 +105,7 @@ def _set_threads(library: Any, count: int) -> None:
 
 
 class _OneBlasThread:
-    """BLAS on one thread while anybody is inside.
+    """Limits BLAS to one thread while any caller is inside.
 
     The limit is the process's. Trainings in several threads enter and leave in any order: the
     first sets it and the last one lifts it.

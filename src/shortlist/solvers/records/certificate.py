@@ -14,8 +14,8 @@ term is what rounding has added up. Three effects of rounding are bounded and ad
   small close to a solution.
 - the kernels that compute L and L*, by KERNEL_ULPS units in the last place of their terms.
 
-In double the duals are moved into their domain first: in single precision they lie in it to the
-last place only. That moves W(v), which is bounded as drift is.
+Duals in single precision may miss their domain by a unit in the last place, so that in double they
+are moved inside first. That moves W(v), which is bounded as drift is.
 
 The square roots treat rounding errors as independent with mean zero (Higham and Mary, "A new
 approach to probabilistic rounding error analysis", SIAM J. Sci. Comput. 41, 2019). ERRORS = 6

@@ -14,10 +14,10 @@ from shortlist.solvers.records.clock import working_time
 from shortlist.solvers.records.result import Evaluation, Result
 from shortlist.solvers.storage.base import State
 
-# Between a primal and a dual bound of different evaluations so many units in the last place of the
-# primal are left, besides what bounds on rounding say,
+# The allowance between a primal and a dual bound of different evaluations, in units in the last
+# place of the primal. It comes on top of the bounds on rounding.
 MIXED_ULPS = 64.0
-# and are taken for the same if they differ by fewer.
+# Primals that differ by fewer such units count as equal.
 SAME_ULPS = 64.0
 
 

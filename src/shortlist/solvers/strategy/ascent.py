@@ -24,16 +24,16 @@ SUPPORT_GAP = 0.3
 # aims at this share of that gap, and is at most so large. Softmax on 60,000 x 768 embeddings of 200
 # classes takes 2.4 epochs instead of 3 at C = 0.1 and 4.4 instead of 5 at C = 10.
 PART_AIMS_AT, LARGEST_PART = 0.9, 0.5
-# Looks in a row without progress that end training. The bound on rounding, which is part of the
-# gap, hides the last digits that are still gained.
-IDLE_LOOKS = 4
+# Training stops after so many evaluations in a row without progress. The bound on rounding is part
+# of the gap and hides the last digits that are still gained.
+MAX_IDLE_EVALUATIONS = 4
 
 
 def ascend(run: Run, random: np.random.Generator, patience: float = np.inf) -> str:
     """Visit all examples, epoch by epoch, until the gap is small enough.
 
-    Returns a status, or "slow" as soon as the measured rate of convergence promises more than
-    ``patience`` further epochs, or than there are left, or too many have been spent.
+    Returns a status, or "slow" if the epochs predicted from the rate so far exceed ``patience`` or
+    those that are left, or if too many have been spent.
     """
     problem = run.problem
     active = active_examples(problem.costs)
@@ -131,6 +131,9 @@ def _epochs_to_go(looks: list[Evaluation], wanted: float, first: float | None) -
 
 def _stalled(looks: list[Evaluation], eps: float) -> bool:
     """No progress any more, at a gap that rounding explains."""
-    if len(looks) <= IDLE_LOOKS or looks[-1].relative_gap > 1e4 * eps:
+    if len(looks) <= MAX_IDLE_EVALUATIONS or looks[-1].relative_gap > 1e4 * eps:
         return False
-    return min(look.gap for look in looks[-IDLE_LOOKS:]) >= 0.99 * looks[-IDLE_LOOKS - 1].gap
+    return (
+        min(look.gap for look in looks[-MAX_IDLE_EVALUATIONS:])
+        >= 0.99 * looks[-MAX_IDLE_EVALUATIONS - 1].gap
+    )

@@ -9,13 +9,12 @@ coupled  The Hessian itself, from all examples that have curvature or from a sam
 classes  What couples the classes is left aside. The block of class c is
          I + FRACTION sum_i C_i |v_ic| x_i x_i',  v_i = grad L: for softmax and the logistic loss
          the second derivatives are |v_ic| (1 - |v_ic|), for the other smooth losses the order is
-         right. The fraction, because curvature goes as training goes on: of data that can nearly
-         be separated hardly any is left, and to have stretched a direction costs more steps than
-         to have left it.
+         right. FRACTION is small: curvature falls during training, and of data that can nearly be
+         separated hardly any is left. Too much assumed curvature costs more steps than too little.
 listed   The Hessian, of the second derivatives that matter (see ``storage.curvature``): steps are
          Newton's, by conjugate gradients. For many classes, where regularisation is weak.
-mean     Where blocks for every class would be too large, all share their mean; and with the
-         hinges too, whose curvature sits in few examples, others at every step.
+mean     One block for all classes, the mean of theirs, where a block for each would be too large.
+         Hinges use it too: few examples have curvature, and which ones changes at every step.
 """
 
 from dataclasses import dataclass
@@ -42,10 +41,10 @@ FRACTION = 0.02
 LEAST_SAMPLES = 1000
 SAMPLES_PER_CLASS = 20
 SAMPLES_PER_FEATURE = 4
-# Numbers in all blocks together, and in the gradients of the examples a class asks for.
-MOST_NUMBERS = 1 << 22
-# What making a model may cost before the first step, in evaluations of the objective.
-EVALUATIONS_WORTH = 8.0
+# Bounds the entries of all blocks together, and the sampled examples times the classes.
+MAX_BLOCK_ENTRIES = 1 << 22
+# What a model may cost before the first step, in evaluations of the objective.
+MAX_MODEL_COST = 8.0
 # Steps after which blocks are made anew: the curvature at the start says little of that at the
 # solution.
 STEPS_WITH_BLOCKS = 8
@@ -58,8 +57,8 @@ MAX_SAMPLES_EXAMINED = 1 << 15
 MOST_SPARSE_BLOCKS = 1 << 15
 # Blocks of an example in the mean: pairs of its label and another class, if it has curvature.
 SPARSE_BLOCKS_PER_EXAMPLE = 3
-# Steps with one model, at least: where there is no curvature yet, only steps tell how long to step.
-LEAST_STEPS = 3
+# Steps with one model, at least: without curvature, L-BFGS learns their length from its own steps.
+MIN_STEPS_PER_MODEL = 3
 FINITE_STEP = 1e-5
 # What a class must add to the Hessian along an example to be listed; the regulariser adds one. On
 # CLINC150 at C = 100, 1000 and 1e4, training takes 19, 19 and 20 epochs and evaluations at 0.3, and
@@ -174,8 +173,8 @@ def plan(problem: Problem, weights: NDArray | None = None, late: bool = False) -
     evaluation = storage.n * _ns_of_evaluation(problem) + NS_CALLS
     price = cost / evaluation
     # Make the model when the evaluations without it have cost as much as it will.
-    steps = max(LEAST_STEPS, int(np.ceil(price)))
-    if late or price <= EVALUATIONS_WORTH:
+    steps = max(MIN_STEPS_PER_MODEL, int(np.ceil(price)))
+    if late or price <= MAX_MODEL_COST:
         return Plan(Kind.COUPLED, sample, steps)
     return _plan_blocks(problem, d)._replace(steps=steps)
 
@@ -223,11 +222,11 @@ def _plan_blocks(problem: Problem, d: int) -> Plan:
         (Kind.CLASSES, m, per_class),
         (Kind.MEAN, 1, SAMPLES_PER_FEATURE * d),
     ):
-        if n_blocks > 1 and (problem.loss.sparse_duals or sample * m > MOST_NUMBERS):
+        if n_blocks > 1 and (problem.loss.sparse_duals or sample * m > MAX_BLOCK_ENTRIES):
             continue
         sample = min(max(sample, LEAST_SAMPLES), storage.n)
         cost = sample * n_blocks * d**2
-        if n_blocks * d**2 <= MOST_NUMBERS and cost <= EVALUATIONS_WORTH * evaluation:
+        if n_blocks * d**2 <= MAX_BLOCK_ENTRIES and cost <= MAX_MODEL_COST * evaluation:
             return Plan(kind, sample)
     return Plan(Kind.NONE)
 

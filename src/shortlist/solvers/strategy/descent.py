@@ -6,7 +6,7 @@ At any W put v_i = grad L(y_i, W'x_i). Then the duality gap between W and v is e
 Where directions differ much in curvature, the gradient is large long after the objective has
 settled. So the bound is also asked for at another point: gradients are nearly linear along the last
 steps, and the combination of the last iterates whose gradients cancel best is computed without
-looking at the data. When it promises a small enough gap, one evaluation there decides.
+looking at the data. When a small enough gap is predicted, one evaluation there decides.
 
 An intercept that is not regularised takes another bound: see ``strategy.intercept``.
 
@@ -20,7 +20,13 @@ from numpy.typing import NDArray
 
 from shortlist.solvers.records.run import Run
 from shortlist.solvers.storage.base import squared_norm
-from shortlist.solvers.strategy.conditioning import LEAST_STEPS, Kind, Model, make_model, plan
+from shortlist.solvers.strategy.conditioning import (
+    MIN_STEPS_PER_MODEL,
+    Kind,
+    Model,
+    make_model,
+    plan,
+)
 from shortlist.solvers.strategy.intercept import FreeIntercept
 from shortlist.solvers.strategy.lbfgs import Point, lbfgs
 from shortlist.solvers.strategy.newton import share_left
@@ -28,12 +34,12 @@ from shortlist.solvers.strategy.newton import share_left
 # Iterates whose gradients are combined, fewer if they would take more numbers than this.
 COMBINED = 12
 MOST_KEPT_NUMBERS = 1 << 26
-# A combination is evaluated when it promises this share of the gap wanted,
-PROMISE = 0.8
-# and after one that did not keep its promise, when the promise is so many times better.
-BETTER_PROMISE = 0.5
-# Combinations are not tried while the gap is so many times what is wanted.
-MOST_PROMISED = 1e3
+# A combination is evaluated if its predicted gap is at most this share of the gap asked for.
+MAX_PREDICTED_SHARE = 0.8
+# After a prediction that was not met, the next must be at most this share of it.
+SHARE_AFTER_MISS = 0.5
+# No combination is tried while the gap is more than this many times the gap asked for.
+MAX_GAP_TO_COMBINE = 1e3
 # Relative rounding of the objective in units of the storage's precision.
 NOISE_ULPS = 2.0
 
@@ -60,7 +66,7 @@ class _Descent:
         size = run.problem.storage.zero_weights(1).size * run.problem.n_classes
         kept = int(min(max(MOST_KEPT_NUMBERS // (2 * size), 3), COMBINED))
         self.recent: deque[tuple[NDArray, NDArray]] = deque(maxlen=kept)
-        self.failed_promise = np.inf
+        self.missed_prediction = np.inf
 
     def go(self, weights: NDArray) -> tuple[str, Point | None]:
         status = self._minimise(weights)
@@ -87,7 +93,7 @@ class _Descent:
             before, chosen = chosen, plan(problem, point.place, late=True)
             if before == chosen and chosen.kind is Kind.COUPLED and steps is not None:
                 # Where model after model does not suffice, the curvature changes quickly.
-                steps = max(steps // 2, LEAST_STEPS)
+                steps = max(steps // 2, MIN_STEPS_PER_MODEL)
             else:
                 steps = chosen.steps
 
@@ -144,14 +150,14 @@ class _Descent:
         return point.value - 0.5 * squared_norm(point.gradient)
 
     def _combine(self) -> bool:
-        """Evaluate the combination of recent iterates with the smallest gradient, if it promises.
+        """Evaluate the combination of recent iterates with the smallest gradient, if it may do.
 
         Returns whether its gap is small enough.
         """
         (w, g), others = self.recent[-1], list(self.recent)[:-1]
         square = float(np.vdot(g, g))
         wanted = self.run.wanted
-        if not self.convex or len(others) < 2 or 0.5 * square > MOST_PROMISED * wanted:
+        if not self.convex or len(others) < 2 or 0.5 * square > MAX_GAP_TO_COMBINE * wanted:
             return False
         changes = np.stack([(g - other).reshape(-1) for _, other in others])
         inner = (changes @ changes.T).astype(np.float64)
@@ -161,13 +167,17 @@ class _Descent:
             factors = np.linalg.solve(inner, right)
         except np.linalg.LinAlgError:
             return False
-        promised = 0.5 * (square - float(factors @ right))
-        if not 0 <= promised <= min(PROMISE * wanted, BETTER_PROMISE * self.failed_promise):
+        predicted = 0.5 * (square - float(factors @ right))
+        if (
+            not 0
+            <= predicted
+            <= min(MAX_PREDICTED_SHARE * wanted, SHARE_AFTER_MISS * self.missed_prediction)
+        ):
             return False
         shifts = (factor * (w - other) for factor, (other, _) in zip(factors, others, strict=True))
         found = self._evaluate((w - sum(shifts)).astype(w.dtype))
         if self._note(found):
             return True
-        self.failed_promise = promised
+        self.missed_prediction = predicted
         self.recent.pop()
         return False

@@ -30,22 +30,22 @@ from shortlist.solvers.threads import crew_for, one_blas_thread
 # (6 to 10 evaluations, each with a model that costs as much), and without a model.
 EVALUATIONS_CONDITIONED = 15.0
 EVALUATIONS = 35.0
-# Smooth hinges take more, and support visits make up for more epochs; hinges are smoothed step
-# by step.
+# Smooth hinges take more evaluations, and cheap visits on the support replace epochs. Hinges are
+# smoothed step by step.
 EVALUATIONS_SMOOTH_HINGE = 60.0
 EVALUATIONS_HINGE = 60.0
 # Descents suit hinges whose duals involve few classes. With more, the active ones change at every
 # step: on Letter the top-3 hinge at C = 10 is not solved by 500 evaluations, but by 86 epochs; the
 # smooth top-10 hinge at C = 100 by 307 epochs. So many classes, the label counted, are few:
 FEW_CLASSES, FEW_CLASSES_SMOOTH = 3, 6
-# So many examples a feature are many: hinges on such tables are trained by descents from the start,
-# the others by SDCA unless it promises more than so many further epochs, which cost little there.
+# With at least so many examples a feature, hinges on small tables begin with a descent. The others
+# begin with SDCA, until it is predicted to need more than so many further epochs, which are cheap.
 # Digits (28 a feature) are solved by SDCA up to C = 1e6 in 75 to 1000 epochs, and not by 1000
 # evaluations; breast cancer (19) at C >= 1000 is solved by 35 to 730 evaluations, and not by SDCA.
 MANY_EXAMPLES_PER_FEATURE = 100
 EPOCHS_ON_TABLES, EPOCHS_ON_TABLES_SMOOTH = 600.0, 300.0
-# C |x|^2, in the mean, up to which training begins with the means of the classes.
-LONGEST_MEAN_STEP = 3.0
+# Training begins with the means of the classes only if the mean of C |x|^2 is at most this.
+MAX_MEAN_ETA = 3.0
 # A loss that is not convex needs no better start than this.
 START_TOL = 1e-8
 # Without duals, descents go on while each leaves less than this share of the gap.
@@ -247,7 +247,7 @@ def begin_at_means(problem: Problem, state: State) -> None:
         return
     # Where steps are long, exact first steps from zero gain more: 6 epochs instead of 8 to a gap
     # of 1e-3 on CLINC150 at C = 10, but 4 instead of 3 at C = 1.
-    if float(np.mean(costs.cost * problem.storage.kappa)) > LONGEST_MEAN_STEP:
+    if float(np.mean(costs.cost * problem.storage.kappa)) > MAX_MEAN_ETA:
         return
     # A gradient is one number for the label and another for all other classes.
     first, last = loss.row_gradients(np.zeros((2, m)), np.array([0, m - 1]))
