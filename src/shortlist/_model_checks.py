@@ -193,7 +193,7 @@ def _check_kernel(arrays: Arrays, meta: Meta) -> None:
     require(dual_coef.any(axis=1).all(), "a support vector has no coefficient")
     _check_intercept(model, arrays["intercept"], (n_classes,), dual_coef.dtype)
     if model.kernel == "precomputed":
-        require((support < n_features).all(), "support holds the number of no training example")
+        require((support < n_features).all(), "support names an example outside the training data")
         _check_vectors(meta["support_vectors"], (0, n_features))
     else:
         _check_vectors(meta["support_vectors"], (len(support), n_features))
@@ -294,7 +294,7 @@ def _check_table(arrays: Arrays, table: Any, ks: list[int]) -> None:
         name = f"{word}_scores"
         scores = check_array(name, arrays[name], (n_rows, len(ks)))
         possible = (scores >= 0) & (scores <= 1 + ROUNDING)
-        require(possible.all(), f"{name} holds what is no accuracy")
+        require(possible.all(), f"{name} holds values outside 0 to 1")
         for column, k in enumerate(ks):
             stated = table.get(f"{word}_top{k}")
             require(stated is not None, f"the table has no column {word}_top{k}")

@@ -45,7 +45,7 @@ def test_the_model_itself_is_not_overwritten(command, model):
     for file in (model, "link.onnx"):
         ended = command("export", model, "-o", file)
         assert ended.code == 2
-        assert "is what is read here, and would be lost" in ended.err
+        assert "is also an input, and would be lost" in ended.err
     assert os.stat(model) == before
 
 

@@ -119,7 +119,7 @@ def test_features_do_not_replace_their_inputs(command, option):
     other = [] if option == "-o" else ["-o", "features.npy"]
     ended = command("features", "net.pt", "images.npy", option, "images.npy", *other)
     assert ended.code == 2
-    assert f"{option} images.npy: is what is read here, and would be lost" in ended.err
+    assert f"{option} images.npy: is also an input, and would be lost" in ended.err
 
 
 def test_info_of_the_installation(command):

@@ -66,4 +66,4 @@ def test_refusals(command, files, model, args, words):
 
 def test_the_model_is_not_replaced(command, files, model):
     ended = command("train", files / "data.svm", "--warm-start", model, "-o", model)
-    assert "is what is read here, and would be lost" in ended.err
+    assert "is also an input, and would be lost" in ended.err

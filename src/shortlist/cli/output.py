@@ -145,7 +145,9 @@ def check_output(
     target = Path(os.path.realpath(path))
     for given in inputs:
         if given is not None and _would_be_lost(given, target):
-            raise ValueError(f"{option} {path}: is what is read here, and would be lost")
+            raise ValueError(
+                f"{option} {path}: is also an input, and would be lost; choose another file"
+            )
     if target.is_dir():
         raise ValueError(f"{option} {path}: is a directory, not a file")
     if is_device(target):

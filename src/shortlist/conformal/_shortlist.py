@@ -65,7 +65,7 @@ class ConformalShortlist(BaseEstimator):
         Instead of a coverage: the mean length of the sets on the calibration examples, at most
         this. Nothing is promised about coverage then; ``coverage_report`` measures it.
     method : {"marginal", "class_conditional", "clustered"}, default="marginal"
-        Who the coverage is promised to.
+        For which examples the coverage is guaranteed.
 
         - "marginal": all examples together. Some classes may have less.
         - "class_conditional": the examples of every class (Mondrian). Each class needs

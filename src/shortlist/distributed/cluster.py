@@ -43,8 +43,7 @@ CONNECT_SECONDS = 10.0
 # What workers print is not shown on the terminal of the process that trains.
 QUIET = {"log_to_driver": False, "logging_level": "error"}
 
-# Of a Ray of our own. Ray starts a process for each CPU before anybody asks: only workers are
-# wanted here. It gives workers a low priority, as a guest would have; here they are what trains.
+# Settings of the Ray that is started here: no idle processes, and normal priority for workers.
 LOCAL_SETTINGS = {
     "enable_worker_prestart": False,
     "prestart_worker_first_driver": False,

@@ -28,7 +28,7 @@ def warn_unless_converged(
     """A ConvergenceWarning, at the user's line, unless the gap is at most tol.
 
     ``row_squares`` are the squared lengths of the examples: raw measurements are what slows
-    training down most. ``precision`` is that of training. Who interrupted or stopped it knows.
+    training down most. ``precision`` is that of training. No warning if the user stopped it.
     """
     if result.relative_gap <= tol:
         return

@@ -25,10 +25,10 @@ def is_indicator(y: Any) -> bool:
 
 
 def encode_indicator(y: Any, k: int) -> tuple[NDArray, NDArray]:
-    """The right labels of each example, as losses take them, and which examples ask something.
+    """The right labels of each example, as losses take them, and which examples count.
 
-    An example without any right label asks nothing, and so does one with fewer than k wrong
-    labels: every shortlist of k holds a right one. Their cost is to be zero; so that kernels
+    An example counts if it has a right label and at least k wrong ones; with fewer wrong labels
+    every shortlist of k holds a right one. The cost of the others is to be zero; so that kernels
     always find a right label and k wrong ones, they are given the label 0.
     """
     check_indicator(y)

@@ -24,8 +24,8 @@ from shortlist._jit import is_array, njit, overloaded
 from shortlist._sparse import check_sparse
 from shortlist.solvers import memory
 
-# Entries a kernel may be given at once to fill, however full they turn out to be.
-_SPARE = 1 << 22
+# Entries reserved for one call of a kernel, as if all its duals became nonzero.
+_MAX_RESERVED_ENTRIES = 1 << 22
 
 
 class Pool(NamedTuple):
@@ -89,7 +89,7 @@ class SparseDuals:
             room = None if self.most_bytes is None else self.most_bytes - self.nbytes
             memory.require((size - pool.values.size) * entry, "the nonzero duals", room)
             # The system moves large arrays without a copy; nothing else looks at them now.
-            # The values last: their size is what room is judged by, should Ctrl-C come between.
+            # The values last: their size is the capacity, so that Ctrl-C between the two is harmless.
             pool.columns.resize(size, refcheck=False)
             pool.values.resize(size, refcheck=False)
 
@@ -206,7 +206,7 @@ def store(duals: Duals, part: slice, y: NDArray, values: NDArray) -> None:
 def rows_at_once(duals: Duals, most: int) -> int:
     """How many examples to hand to a kernel at once, at most ``most``."""
     if isinstance(duals, SparseDuals):
-        return max(1, min(most, _SPARE // duals.shape[1]))
+        return max(1, min(most, _MAX_RESERVED_ENTRIES // duals.shape[1]))
     return most
 
 

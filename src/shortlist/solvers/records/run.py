@@ -1,4 +1,4 @@
-"""One training run: the clock, the count of epochs, what was measured, who is told."""
+"""The record of one run: time, epochs, evaluations, the best primal and bound, the callback."""
 
 import math
 from collections.abc import Callable

@@ -57,9 +57,8 @@ class Support:
     from, a class's numbers lying together. ``order`` are the numbers to visit them by, in labels,
     costs, kappa and duals too. ``rounding`` adds up as in :class:`State`.
 
-    Visits that change little are left for later, below ``least_change``: this share of the mean
-    change in the last round, ``postponed``, where to look at an example costs less than to change
-    it.
+    Changes below ``least_change`` wait for a later round. It is ``postponed`` times the mean change
+    of the last round, where looking at an example costs less than changing it, and zero elsewhere.
     """
 
     view: Any

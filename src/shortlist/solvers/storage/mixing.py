@@ -1,9 +1,8 @@
 """The pieces of an epoch: runs of neighbouring rows from all over the data, others every time.
 
-Were a piece always the same rows, its duals would all be of one age. Those that were found early in
-the last epoch, when W was poor, would be corrected together, and W would follow piece after piece:
-twice the epochs for softmax, ten times for the smooth hinge (12 pieces of 12,000 x 128 examples of
-100 classes). With runs of a hundred rows, dealt out anew for every epoch, softmax takes the epochs
+With the same rows in a piece every time, all duals of a piece would be equally outdated. Correcting
+them together would make W follow one piece after the other: twice the epochs for softmax, ten times
+for the smooth hinge (12 pieces of 12,000 x 128 examples of 100 classes). With runs of a hundred rows, dealt out anew for every epoch, softmax takes the epochs
 that it takes in memory.
 """
 
@@ -88,7 +87,7 @@ def mixtures(
 class TakenDuals(SparseDuals):
     """Lists of duals of a piece. They stay in the pool of the whole; :meth:`put_back` at the end.
 
-    The pool is put in order, when it is full, by the whole's own knowledge of where lists begin.
+    Before a full pool is compacted, the whole is told where these lists begin now.
     """
 
     def __init__(self, whole: SparseDuals, mixture: Mixture) -> None:

@@ -150,8 +150,8 @@ class PiecedStorage(ExplicitWeights, LocalDuals, NoSupportVisits):
         """Visit the examples piece by piece, each piece in the order that ``order`` gives.
 
         Passes of cheap visits on the support follow, over all pieces again: many on one piece
-        would bring W to what suits its examples alone. After visits to few examples, as in a round
-        of a cluster, they are left to whoever asked for those.
+        would bring W to what suits its examples alone. With few examples in ``order``, as in a
+        round of a cluster, there are no passes: the caller makes them.
         """
         random = np.random.default_rng(int(order[0]))
 
@@ -179,7 +179,7 @@ class PiecedStorage(ExplicitWeights, LocalDuals, NoSupportVisits):
     def support_pass(
         self, loss: Loss, rows: NDArray, state: State, costs: Costs
     ) -> tuple[float, NDArray]:
-        """Visit these rows on their support, piece by piece; returns their gap and who changed."""
+        """Visit these rows on their support, piece by piece; returns the gap and what changed."""
         moved = [np.empty(0, np.int64)]
         if not rows.size:
             return 0.0, moved[0]
