@@ -148,7 +148,11 @@ IMPOSSIBLE_OTHERS = {
     "chosen": ("cross-validated", set_meta(chosen=[5, 6]), "choices are not those of the models"),
     "models": ("cross-validated", set_meta(models=[]), "there are no models"),
     "a model's kind": ("cross-validated", set_meta(models=["x"]), "a model is of another class"),
-    "scores": ("cross-validated", set_array("mean_scores", lambda a: a + 1), "no accuracy"),
+    "scores": (
+        "cross-validated",
+        set_array("mean_scores", lambda a: a + 1),
+        "values outside 0 to 1",
+    ),
     "table": (
         "cross-validated",
         set_array("std_scores", lambda a: a * 0.5 + 0.1),

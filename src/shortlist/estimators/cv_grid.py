@@ -43,8 +43,8 @@ class Grid:
 
     Then an edge is extended, by the ratio of its two last values but at most tenfold, while the
     best C of some column lies on it and the last extension raised that column's best; at most
-    ``limit`` times on each side. If all values tie below 100 %, both edges are extended. At last, ``refine`` times, both sides of the best C of each column
-    are halved, in logarithm.
+    ``limit`` times on each side. If all values tie below 100 %, both edges are extended. At last,
+    ``refine`` times, both sides of the best C of each column are halved, in logarithm.
     """
 
     start: list[float]

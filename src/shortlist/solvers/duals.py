@@ -89,7 +89,7 @@ class SparseDuals:
             room = None if self.most_bytes is None else self.most_bytes - self.nbytes
             memory.require((size - pool.values.size) * entry, "the nonzero duals", room)
             # The system moves large arrays without a copy; nothing else looks at them now.
-            # The values last: their size is the capacity, so that Ctrl-C between the two is harmless.
+            # The values last: their size is the capacity, so Ctrl-C between the two is harmless.
             pool.columns.resize(size, refcheck=False)
             pool.values.resize(size, refcheck=False)
 

@@ -2,8 +2,8 @@
 
 With the same rows in a piece every time, all duals of a piece would be equally outdated. Correcting
 them together would make W follow one piece after the other: twice the epochs for softmax, ten times
-for the smooth hinge (12 pieces of 12,000 x 128 examples of 100 classes). With runs of a hundred rows, dealt out anew for every epoch, softmax takes the epochs
-that it takes in memory.
+for the smooth hinge (12 pieces of 12,000 x 128 examples of 100 classes). With runs of a hundred
+rows, dealt out anew for every epoch, softmax takes the epochs that it takes in memory.
 """
 
 from collections.abc import Iterator
