@@ -239,4 +239,5 @@ class Run:
             tuple(self.history),
             self.at_zero,
             self._distance(),
+            by_descent=self.stage.name != ASCENT,
         )
