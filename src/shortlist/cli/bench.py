@@ -146,7 +146,7 @@ def _objective(name: str, X: Any, y: Any, cost: float) -> Callable[[Any], float]
     """The primal objective of a fitted linear model, the same for all contestants."""
     import numpy as np
 
-    from shortlist.estimators.two_classes import unfolded
+    from shortlist.estimators.shortlists import unfolded
     from shortlist.losses import get
 
     loss = get(name)

@@ -104,7 +104,7 @@ def cv(
         held_out = {"X_val": measured.X, "y_val": measured.y}
 
     from shortlist import TopKClassifierCV
-    from shortlist.estimators.cv_options import families_of
+    from shortlist.estimators.cv_request import families_of
 
     labels = labels_in(examples)
     weights = class_weights(shape.class_weight, labels)

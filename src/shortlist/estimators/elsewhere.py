@@ -16,7 +16,7 @@ from shortlist._memory import parse_bytes, resident_bytes
 from shortlist.datasets.on_disk import RowsOnDisk
 from shortlist.estimators.normalization import normalized
 from shortlist.losses import Loss
-from shortlist.solvers.placing import Placing, describe, place
+from shortlist.solvers.memory import Placing, describe, place
 from shortlist.solvers.storage import PiecedStorage, Storage, open_storage
 
 
