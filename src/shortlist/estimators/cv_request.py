@@ -21,13 +21,13 @@ from shortlist.estimators.cv_folds import (
     check_folds_of_several_labels,
     few_shot_folds,
     folds_of,
-    joined,
+    joined_parts,
 )
 from shortlist.estimators.cv_grid import Grid, grid_of
 from shortlist.estimators.cv_measure import Measure, scorer_of
 from shortlist.estimators.cv_paths import (
-    Path,
-    duals_fit,
+    SearchPath,
+    duals_stay_in_memory,
     finished_part,
     in_folder,
     run_paths,
@@ -75,21 +75,23 @@ class Request:
     n_jobs: int | None
     verbose: int
 
-    def fit_paths(self) -> tuple[list[Path], bool]:
+    def fit_paths(self) -> tuple[list[SearchPath], bool]:
         """Make all fits of the search; see :meth:`_fit_paths`."""
         with one_line_for_fits(self.verbose):
             return self._fit_paths()
 
-    def _fit_paths(self) -> tuple[list[Path], bool]:
+    def _fit_paths(self) -> tuple[list[SearchPath], bool]:
         """Rounds of fits, all families and folds together, until no grid asks for more.
 
         Returns the paths, and whether Ctrl-C ended them: then these are what was finished.
         """
         many_rounds = any(grid.limit or grid.patience or grid.refine for grid in self.grids)
-        keep_warm = many_rounds and duals_fit(self.folds, len(self.families), self.n_classes)
+        keep_warm = many_rounds and duals_stay_in_memory(
+            self.folds, len(self.families), self.n_classes
+        )
         keep_models = self.refit_on == "nothing"
         paths = [
-            Path(
+            SearchPath(
                 number,
                 in_folder(family, f"family {number}, fold {fold.number}"),
                 fold,
@@ -123,7 +125,7 @@ class Request:
         if self.refit_on == "first":
             return self.folds[0].training_part()
         held_out = self.folds[0].held_out
-        return joined(self.data, held_out) if isinstance(held_out, Part) else self.data
+        return joined_parts(self.data, held_out) if isinstance(held_out, Part) else self.data
 
 
 def request_of(

@@ -11,7 +11,7 @@ from shortlist._text import Setting
 from shortlist.errors import Worded
 from shortlist.estimators.convergence import NotConvergedWarning, level_outside
 from shortlist.estimators.cv_grid import Grid, best_row
-from shortlist.estimators.cv_paths import Outcome, Path
+from shortlist.estimators.cv_paths import FitOutcome, SearchPath
 from shortlist.estimators.linear import TopKClassifier
 
 FAMILY = ("loss", "k", "variant", "smoothing")
@@ -24,7 +24,7 @@ class Results:
     families: list[TopKClassifier]
     ks: tuple[int, ...]
     rows: list[tuple[int, float]]
-    outcomes: list[list[Outcome]]
+    outcomes: list[list[FitOutcome]]
 
     def of_folds(self, name: str) -> NDArray:
         """Something measured, by rows and folds."""
@@ -80,7 +80,9 @@ class Results:
         }
 
 
-def results_of(paths: list[Path], families: list[TopKClassifier], ks: tuple[int, ...]) -> Results:
+def results_of(
+    paths: list[SearchPath], families: list[TopKClassifier], ks: tuple[int, ...]
+) -> Results:
     """Gather the outcomes of all paths, families in their order, C increasing."""
     rows, outcomes = [], []
     for number in range(len(families)):
