@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_array
 
-from shortlist import TopKClassifier
+from shortlist import KernelTopKClassifier, TopKClassifier
+from shortlist.losses import registry
 from tests.estimators.objectives import named_data
 
 
@@ -180,3 +181,18 @@ def test_a_refused_refit_leaves_the_old_model_usable(data):
     with pytest.raises(ValueError, match="with 2 classes"):
         model.fit(X, y == "ant")
     np.testing.assert_array_equal(model.predict_topk(X), before)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("kind", [TopKClassifier, KernelTopKClassifier])
+def test_a_fit_makes_its_loss_once(kind, n_classes, monkeypatch):
+    X, y = np.random.default_rng(0).normal(size=(30, 3)), np.arange(30) % n_classes
+    made, get = [], registry.get
+
+    def counted(*args, **options):
+        made.append(args)
+        return get(*args, **options)
+
+    monkeypatch.setattr(registry, "get", counted)
+    kind().fit(X, y)
+    assert made == [("entropy",)]
