@@ -258,7 +258,7 @@ def _check_search(arrays: Arrays, meta: Meta) -> None:
 
 def _check_search_parameters(search: Any, multilabel: bool, n_classes: int) -> None:
     from shortlist.estimators.cv_grid import grid_of
-    from shortlist.estimators.cv_options import check_counts, check_own_k, check_refit, families_of
+    from shortlist.estimators.cv_request import check_counts, check_own_k, check_refit, families_of
     from shortlist.estimators.training import loss_of
 
     grid_of(search.Cs)

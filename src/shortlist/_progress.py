@@ -45,15 +45,15 @@ def progress_on(
     count: int | None = None,
     total: float | None = None,
     remark: str = "",
-) -> Progress:
+) -> TaskProgress:
     """A progress display that suits the console; without a console nothing is shown.
 
     ``count`` is the number of tasks, ``total`` the sum of their weights (by default the same);
     None where they are not known. ``remark`` stands behind the title.
     """
-    plan = Plan(title, count, count if total is None else total, remark)
+    plan = TaskPlan(title, count, count if total is None else total, remark)
     if console is None:
-        return Progress(plan)
+        return TaskProgress(plan)
     return _Bars(plan, console) if console.is_terminal else _Lines(plan, console)
 
 
@@ -70,7 +70,7 @@ def duration(seconds: float) -> str:
 
 
 @dataclass(frozen=True)
-class Plan:
+class TaskPlan:
     """The title, number and cost of the tasks; see :func:`progress_on`."""
 
     title: str
@@ -79,10 +79,10 @@ class Plan:
     remark: str
 
 
-class Progress:
+class TaskProgress:
     """Counts what is finished and shows nothing. Its subclasses show it."""
 
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: TaskPlan) -> None:
         self.plan = plan
         self.done, self.n_finished = 0.0, 0
         self.started = time.monotonic()
@@ -126,10 +126,10 @@ class Progress:
         return "" if not seconds else f"about {duration(seconds)} left"
 
 
-class _Bars(Progress):
+class _Bars(TaskProgress):
     """One bar for the whole and a row for each task that runs; gone when all is done."""
 
-    def __init__(self, plan: Plan, console: Console) -> None:
+    def __init__(self, plan: TaskPlan, console: Console) -> None:
         super().__init__(plan)
         from rich.progress import BarColumn, SpinnerColumn, TextColumn, TimeElapsedColumn
         from rich.progress import Progress as RichProgress
@@ -175,10 +175,10 @@ class _Bars(Progress):
         return f"{self.plan.title}: {', '.join(filter(None, [self._counted(), self.plan.remark]))}"
 
 
-class _Lines(Progress):
+class _Lines(TaskProgress):
     """A line every few seconds, and one at the end."""
 
-    def __init__(self, plan: Plan, console: Console) -> None:
+    def __init__(self, plan: TaskPlan, console: Console) -> None:
         super().__init__(plan)
         self.line = StatusLine(console)
 

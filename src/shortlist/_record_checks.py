@@ -57,6 +57,7 @@ def check_result(result: Any, convex: bool) -> None:
         return
     require(record.status in _STATUSES, f"the training's status is {record.status!r}")
     require(isinstance(record.solver, str), "the solver's name is not text")
+    require(isinstance(record.by_descent, bool), f"by_descent is {record.by_descent!r}")
     moments: list[Any] = [record, *record.history]
     for moment in moments:
         check_number("primal", moment.primal)

@@ -5,6 +5,7 @@ import pytest
 from scipy.sparse import csr_array
 
 from shortlist import KernelTopKClassifier, TopKClassifier, TopKClassifierCV
+from shortlist.losses import registry
 from tests.estimators.objectives import named_data
 
 
@@ -200,3 +201,18 @@ def test_a_search_is_checked_for_each_of_its_losses():
     search.check_trainable(6)
     with pytest.raises(ValueError, match="got k=5 with 5 classes"):
         search.check_trainable(5)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("kind", [TopKClassifier, KernelTopKClassifier])
+def test_a_fit_makes_its_loss_once(kind, n_classes, monkeypatch):
+    X, y = np.random.default_rng(0).normal(size=(30, 3)), np.arange(30) % n_classes
+    made, get = [], registry.get
+
+    def counted(*args, **options):
+        made.append(args)
+        return get(*args, **options)
+
+    monkeypatch.setattr(registry, "get", counted)
+    kind().fit(X, y)
+    assert made == [("entropy",)]

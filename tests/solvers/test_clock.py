@@ -8,7 +8,8 @@ import pytest
 from numba.core import event
 
 from shortlist import TopKClassifier
-from shortlist.solvers.records.clock import CompileTimer, working_time
+from shortlist._compiling import CompileTimer
+from shortlist.solvers.records.run import working_time
 from tests.solvers.problems import make_data
 
 NAP = 0.05

@@ -47,13 +47,17 @@ def test_without_a_dual_there_is_no_gap():
 
 def test_plain_data_reads_back():
     history = (Evaluation(1.0, 0.05, 2.1, 1.5, 2.4), Evaluation(3.0, 0.1, 2.0, 1.9, 2.4, 0.75))
-    found = result(history=history, distance=0.4)
+    found = result(history=history, distance=0.4, solver="sdca + l-bfgs", by_descent=True)
     data = json.loads(json.dumps(found.to_dict()))
     assert data["gain_gap"] == found.gain_gap
     assert Result.from_dict(data) == found
     # Files of earlier versions have no distance: the gap alone bounds it.
     del data["distance"]
     assert Result.from_dict(data).distance == pytest.approx(math.sqrt(0.2))
+    # Nor do they tell of a descent; the solver's name does.
+    del data["by_descent"]
+    assert Result.from_dict(data).by_descent
+    assert not Result.from_dict({**data, "solver": "sdca"}).by_descent
 
 
 @pytest.mark.parametrize("apart", [0.0, 0.3, 1.0, 1.4, 5.0, math.inf])

@@ -25,7 +25,7 @@ from shortlist.distributed.shards import shards_of_arrays
 from shortlist.distributed.storage import rows_with_workers
 from shortlist.estimators.convergence import level_outside
 from shortlist.estimators.cv_folds import Fold, Part
-from shortlist.estimators.cv_paths import PATHS_RUNNER, Path
+from shortlist.estimators.cv_paths import PATHS_RUNNER, SearchPath
 from shortlist.estimators.paths import in_order_given
 
 
@@ -74,7 +74,7 @@ class ClusterFits:
             for node in nodes
         )
 
-    def advance(self, tasks: list[tuple[Path, list[float]]]) -> None:
+    def advance(self, tasks: list[tuple[SearchPath, list[float]]]) -> None:
         """Fit and measure all paths of a search over their values of C."""
         if self.takes_whole([path.fold for path, _ in tasks]):
             self._advance_whole(tasks)
@@ -92,7 +92,7 @@ class ClusterFits:
 
     # --- whole fits ------------------------------------------------------------------------------
 
-    def _advance_whole(self, tasks: list[tuple[Path, list[float]]]) -> None:
+    def _advance_whole(self, tasks: list[tuple[SearchPath, list[float]]]) -> None:
         # Fewer folds and losses than workers: the values of C are shared out too.
         parts = -(-self.cluster.n_workers // len(tasks))
         pieces = [(path, piece) for path, Cs in tasks for piece in _pieces(Cs, parts)]
@@ -145,7 +145,7 @@ class ClusterFits:
 
     # --- fits over rows --------------------------------------------------------------------------
 
-    def _advance_over_rows(self, tasks: list[tuple[Path, list[float]]]) -> None:
+    def _advance_over_rows(self, tasks: list[tuple[SearchPath, list[float]]]) -> None:
         folds = {path.fold.number: path.fold for path, _ in tasks}
         for number, fold in folds.items():
             with self._scattered(fold.training_part(), None) as there:
@@ -170,7 +170,7 @@ def _pieces(Cs: list[float], most: int) -> list[list[float]]:
     return [piece.tolist() for piece in np.array_split(wanted, min(most, len(wanted)))]
 
 
-def _without_data(path: Path) -> Path:
+def _without_data(path: SearchPath) -> SearchPath:
     return replace(
         path,
         template=_anywhere(path.template),
@@ -192,7 +192,7 @@ def _anywhere(model: Any) -> Any:
 # --- what workers do -----------------------------------------------------------------------------
 
 
-def _advance(path: Path, data: Part, Cs: list[float]) -> tuple[dict, dict]:
+def _advance(path: SearchPath, data: Part, Cs: list[float]) -> tuple[dict, dict]:
     """Fit one path over some values of C; returns what was measured and the models kept."""
     path = replace(path, fold=replace(path.fold, data=data))
     path.advance(Cs)

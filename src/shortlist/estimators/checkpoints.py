@@ -37,7 +37,7 @@ from shortlist._state_files import (
 from shortlist.errors import CheckpointError
 from shortlist.estimators.convergence import level_outside
 from shortlist.estimators.examples import contents_of_rows, examples_of
-from shortlist.solvers.duals import Duals, SparseDuals
+from shortlist.solvers.duals import Duals, SparseDuals, as_plain
 from shortlist.solvers.problem import Problem
 from shortlist.solvers.records.checkpoint import STAGES, Snapshot, Stage
 from shortlist.solvers.records.result import Evaluation, Result
@@ -204,13 +204,10 @@ def open_folder(model: Any, checked: Any, problem: Problem, X: Any) -> Checkpoin
 
 def _plain(snapshot: Snapshot) -> dict[str, Any]:
     """A snapshot as plain data and arrays, none of them copied."""
-    duals: Any = snapshot.duals
-    if isinstance(duals, SparseDuals):
-        duals = dict(zip(("counts", "columns", "values"), duals.entries(), strict=True))
     return {
         "stage": asdict(snapshot.stage),
         "solver": snapshot.solver,
-        "duals": duals,
+        "duals": as_plain(snapshot.duals),
         "starts": snapshot.starts,
         "weights": snapshot.weights,
         "epochs": snapshot.epochs,

@@ -12,18 +12,17 @@ from sklearn.utils.validation import check_is_fitted
 
 from shortlist.estimators.cv_folds import Part
 from shortlist.estimators.cv_grid import Grid
-from shortlist.estimators.cv_options import families_of
 from shortlist.estimators.cv_paths import fit_family, in_folder
-from shortlist.estimators.cv_request import request_of
+from shortlist.estimators.cv_request import families_of, request_of
 from shortlist.estimators.cv_results import (
     FAMILY,
     Results,
     results_of,
+    summary_of,
     warn_of_interrupt,
     warn_of_open_edges,
     warn_of_unfinished,
 )
-from shortlist.estimators.cv_summary import summary_of
 from shortlist.estimators.fitted import all_or_nothing
 from shortlist.estimators.linear import TopKClassifier
 from shortlist.estimators.shortlists import ShortlistClassifier

@@ -164,7 +164,7 @@ def check_folds_of_several_labels(folds: list[Fold]) -> None:
             raise ValueError(f"{name} holds out no example with a label and a positive weight")
 
 
-def joined(data: Part, more: Part) -> Part:
+def joined_parts(data: Part, more: Part) -> Part:
     """The examples of both; what comes without weights counts one each."""
     X: Any
     if sparse.issparse(data.X) or sparse.issparse(more.X):

@@ -25,7 +25,7 @@ from shortlist.estimators.progress import tell_fit
 
 
 @dataclass(frozen=True)
-class Outcome:
+class FitOutcome:
     """The measurements of one fit on one fold."""
 
     measured: Measured
@@ -35,7 +35,7 @@ class Outcome:
 
 
 @dataclass
-class Path:
+class SearchPath:
     """One family on one fold: fits for growing C, each from the duals of the one before.
 
     ``models`` keeps, where ``keep_models`` asks for it, the fitted models that may be chosen.
@@ -48,7 +48,7 @@ class Path:
     keep_models: bool
     keep_warm: bool
     verbose: int
-    outcomes: dict[float, Outcome] = field(default_factory=dict)
+    outcomes: dict[float, FitOutcome] = field(default_factory=dict)
     models: dict[float, TopKClassifier] = field(default_factory=dict)
     _path: ModelPath | None = None
 
@@ -72,7 +72,9 @@ class Path:
             if result.status == "interrupted":
                 raise KeyboardInterrupt
             measured = self.measure(model, held_out)
-            self.outcomes[C] = Outcome(measured, result.seconds, result.relative_gap, result.status)
+            self.outcomes[C] = FitOutcome(
+                measured, result.seconds, result.relative_gap, result.status
+            )
             if self.keep_models:
                 self._keep(model)
             if self.verbose:
@@ -108,7 +110,7 @@ class Path:
 class PathsRunner(Protocol):
     """Makes the fits of searches in place of this process's threads: a cluster does."""
 
-    def advance(self, tasks: list[tuple[Path, list[float]]]) -> None: ...
+    def advance(self, tasks: list[tuple[SearchPath, list[float]]]) -> None: ...
     def fit_path(self, model: Any, data: Part, Cs: list[float]) -> list[Any]: ...
 
 
@@ -116,7 +118,7 @@ PATHS_RUNNER: ContextVar[PathsRunner | None] = ContextVar("PATHS_RUNNER", defaul
 
 
 def run_paths(
-    paths: list[Path], Cs_of: dict[int, list[float]], n_classes: int, n_jobs: int | None
+    paths: list[SearchPath], Cs_of: dict[int, list[float]], n_classes: int, n_jobs: int | None
 ) -> None:
     """Advance every path over its family's values of C, as many at a time as memory allows."""
     tasks = [path for path in paths if Cs_of.get(path.family)]
@@ -140,7 +142,7 @@ def fit_family(family: TopKClassifier, data: Part, Cs: list[float]) -> list[TopK
     return family.fit_path(data.X, data.y, Cs, data.weight)
 
 
-def finished_part(paths: list[Path], Cs_of: dict[int, list[float]]) -> list[Path]:
+def finished_part(paths: list[SearchPath], Cs_of: dict[int, list[float]]) -> list[SearchPath]:
     """What an interrupted search can choose from: fits on the same folds, for whole ranges of C.
 
     ``Cs_of`` are the values that each family was to go through. Folds that were cut are left out,
@@ -168,7 +170,7 @@ def in_folder(family: TopKClassifier, name: str) -> TopKClassifier:
     return TopKClassifier(**{**family.get_params(), "checkpoint": folder})
 
 
-def duals_fit(folds: list[Fold], families: int, n_classes: int) -> bool:
+def duals_stay_in_memory(folds: list[Fold], families: int, n_classes: int) -> bool:
     """Whether the duals of all paths may stay in memory between rounds: half of it at most."""
     need = sum(fold.bytes_needed(n_classes) for fold in folds) * families
     return _how_many_fit(2 * need, least=0) > 0

@@ -1,13 +1,19 @@
-"""What the user asks of a search, with the data, checked before the first fit."""
+"""What the user asks of a search, checked before the first fit: families, ks, data and the rest."""
 
+import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from numbers import Integral
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import check_consistent_length
 from sklearn.utils.validation import _check_sample_weight, column_or_1d
 
+from shortlist._text import Setting
+from shortlist.errors import ParameterError, WordedError
+from shortlist.estimators.convergence import level_outside
 from shortlist.estimators.cv_folds import (
     Fold,
     Part,
@@ -15,22 +21,13 @@ from shortlist.estimators.cv_folds import (
     check_folds_of_several_labels,
     few_shot_folds,
     folds_of,
-    joined,
+    joined_parts,
 )
 from shortlist.estimators.cv_grid import Grid, grid_of
 from shortlist.estimators.cv_measure import Measure, scorer_of
-from shortlist.estimators.cv_options import (
-    RefitOn,
-    check_counts,
-    check_for_several_labels,
-    check_own_k,
-    families_of,
-    refit_on_what,
-    usable_ks,
-)
 from shortlist.estimators.cv_paths import (
-    Path,
-    duals_fit,
+    SearchPath,
+    duals_stay_in_memory,
     finished_part,
     in_folder,
     run_paths,
@@ -41,6 +38,7 @@ from shortlist.estimators.normalization import normalized
 from shortlist.estimators.progress import one_line_for_fits
 from shortlist.estimators.training import (
     check_input,
+    check_parameters,
     class_factors,
     encode_labels,
     loss_of,
@@ -48,6 +46,15 @@ from shortlist.estimators.training import (
 )
 from shortlist.metrics._indicators import as_indicator
 from shortlist.metrics._inputs import NO_COLUMN, columns_of_labels
+from shortlist.projections.checks import check_k
+
+# What a family in ``losses`` may not set: C is searched, and these belong to the whole search.
+_NOT_PER_FAMILY = frozenset(
+    {"C", "normalize", "warm_start", "random_state", "verbose", "checkpoint", "checkpoint_every"}
+)
+
+# All examples, the first of several subsets, or nothing: the models of the search are the answer.
+RefitOn = Literal["all", "first", "nothing"]
 
 
 @dataclass(frozen=True)
@@ -68,21 +75,23 @@ class Request:
     n_jobs: int | None
     verbose: int
 
-    def fit_paths(self) -> tuple[list[Path], bool]:
+    def fit_paths(self) -> tuple[list[SearchPath], bool]:
         """Make all fits of the search; see :meth:`_fit_paths`."""
         with one_line_for_fits(self.verbose):
             return self._fit_paths()
 
-    def _fit_paths(self) -> tuple[list[Path], bool]:
+    def _fit_paths(self) -> tuple[list[SearchPath], bool]:
         """Rounds of fits, all families and folds together, until no grid asks for more.
 
         Returns the paths, and whether Ctrl-C ended them: then these are what was finished.
         """
         many_rounds = any(grid.limit or grid.patience or grid.refine for grid in self.grids)
-        keep_warm = many_rounds and duals_fit(self.folds, len(self.families), self.n_classes)
+        keep_warm = many_rounds and duals_stay_in_memory(
+            self.folds, len(self.families), self.n_classes
+        )
         keep_models = self.refit_on == "nothing"
         paths = [
-            Path(
+            SearchPath(
                 number,
                 in_folder(family, f"family {number}, fold {fold.number}"),
                 fold,
@@ -116,7 +125,7 @@ class Request:
         if self.refit_on == "first":
             return self.folds[0].training_part()
         held_out = self.folds[0].held_out
-        return joined(self.data, held_out) if isinstance(held_out, Part) else self.data
+        return joined_parts(self.data, held_out) if isinstance(held_out, Part) else self.data
 
 
 def request_of(
@@ -238,3 +247,114 @@ def _validation_data(search: Any, X_val: Any, y_val: Any, data: Part, classes: N
         known = (columns != NO_COLUMN) & np.isfinite(factors[columns])
         counts = np.where(known, factors[columns], 1.0)
     return Part(normalized(X_val, search.normalize), y_val, None, counts)
+
+
+# --- options besides the data --------------------------------------------------------------------
+
+
+def families_of(search: Any) -> list[TopKClassifier]:
+    """One unfitted classifier for each family to search, parameters checked."""
+    names = TopKClassifier._get_param_names()
+    shared = {name: getattr(search, name) for name in names if hasattr(search, name)}
+    listed: Sequence[Any] = [search.loss] if search.losses is None else search.losses
+    if isinstance(listed, str | dict) or not hasattr(listed, "__iter__"):
+        raise TypeError(f"losses must be a list of names or dictionaries; got {listed!r}")
+    families = []
+    for entry in listed:
+        own = {"loss": entry} if isinstance(entry, str) else entry
+        if not isinstance(own, dict):
+            raise TypeError(f"every entry of losses must be a name or a dictionary; got {entry!r}")
+        allowed = sorted(set(names) - _NOT_PER_FAMILY)
+        unknown = sorted(set(own) - set(allowed), key=str)
+        if unknown:
+            raise ValueError(f"a family in losses may set {', '.join(allowed)}; got {unknown[0]!r}")
+        changes = {"random_state": None, "verbose": max(0, search.verbose - 1)}
+        family = TopKClassifier(**{**shared, **own, **changes})
+        check_parameters(family)
+        families.append(family)
+    if not families:
+        raise ValueError("losses must hold at least one family; it is empty")
+    return families
+
+
+def usable_ks(ks: Any, n_classes: int) -> tuple[int, ...]:
+    """The distinct ks below the number of classes, in increasing order."""
+    listed = [ks] if isinstance(ks, Integral) else ks
+    if isinstance(listed, str | bytes) or not hasattr(listed, "__iter__"):
+        raise TypeError(f"ks must be a list of integers; got {ks!r}")
+    listed = list(listed)
+    if not listed:
+        raise ValueError("ks must hold at least one k; it is empty")
+    for k in listed:
+        if not isinstance(k, Integral) or isinstance(k, bool) or k < 1:
+            problem = f" must be an integer, 1 or larger; got {k!r}"
+            raise WordedError("every k in " + Setting("ks") + problem)
+    distinct = sorted({int(k) for k in listed})
+    usable = tuple(k for k in distinct if k < n_classes)
+    if not usable:
+        raise ParameterError(
+            "ks",
+            f"must hold a k below the number of classes, {n_classes}; got {distinct}: "
+            "a shortlist of all labels is always right",
+        )
+    if len(usable) < len(distinct):
+        dropped = ", ".join(str(k) for k in distinct if k >= n_classes)
+        warnings.warn(
+            f"with {n_classes} classes no model is chosen for k={dropped}: a shortlist of all "
+            "labels is always right",
+            UserWarning,
+            stacklevel=level_outside(),
+        )
+    return usable
+
+
+def check_counts(search: Any) -> None:
+    """Raise ValueError unless the search's whole numbers are such, and large enough."""
+    least = {"max_extensions": 0, "refine": 0, "repeats": 1}
+    optional = {"patience": 1, "shots": 1}
+    for name, smallest in (least | optional).items():
+        value = getattr(search, name)
+        if value is None and name in optional:
+            continue
+        if not isinstance(value, Integral) or isinstance(value, bool) or value < smallest:
+            or_none = " or None" if name in optional else ""
+            raise ParameterError(
+                name, f"must be an integer, {smallest} or larger{or_none}; got {value!r}"
+            )
+    if search.shots is not None and search.cv is not None:
+        raise ValueError("shots and cv both say what to train on: give one of them")
+
+
+def check_own_k(search: Any, n_classes: int) -> None:
+    """Raise unless ``k``, the length of the shortlists it gives, leaves a label out.
+
+    A loss checks its own k, which families in ``losses`` may set.
+    """
+    check_k(search.k, n_classes - 1, "the number of classes less one")
+
+
+def check_for_several_labels(search: Any) -> None:
+    """Raise ParameterError for what a search takes only with one label per example."""
+    several = "is for one label per example; y is an indicator of several"
+    if search.class_weight is not None:
+        raise ParameterError("class_weight", several)
+    if search.shots is not None:
+        raise ParameterError("shots", several)
+    if search.scoring == "neg_log_loss":
+        raise ValueError(f"scoring='neg_log_loss' {several}")
+
+
+def check_refit(refit: Any) -> None:
+    """Raise ValueError unless it is one of the choices."""
+    if refit not in ("auto", "all", "train", "train+val"):
+        raise ValueError(f"refit must be 'auto', 'all', 'train' or 'train+val'; got {refit!r}")
+
+
+def refit_on_what(refit: Any, validation_given: bool, few_shot: bool) -> RefitOn:
+    """What the final models are trained on; see :data:`RefitOn`."""
+    check_refit(refit)
+    if refit == "train+val" and not validation_given:
+        raise ValueError("refit='train+val' needs X_val and y_val")
+    if refit in ("all", "train+val") or (refit == "auto" and not (validation_given or few_shot)):
+        return "all"
+    return "first" if few_shot else "nothing"

@@ -12,7 +12,7 @@ from shortlist._text import Setting
 from shortlist.errors import Worded
 from shortlist.estimators.convergence import NotConvergedWarning, level_outside
 from shortlist.estimators.cv_grid import Grid, best_row
-from shortlist.estimators.cv_paths import Outcome, Path
+from shortlist.estimators.cv_paths import FitOutcome, SearchPath
 from shortlist.estimators.linear import TopKClassifier
 
 FAMILY = ("loss", "k", "variant", "smoothing")
@@ -39,7 +39,7 @@ class Results:
     families: list[TopKClassifier]
     ks: tuple[int, ...]
     rows: list[tuple[int, float]]
-    outcomes: list[list[Outcome]]
+    outcomes: list[list[FitOutcome]]
 
     def of_folds(self, name: str) -> NDArray:
         """Something measured, by rows and folds."""
@@ -95,7 +95,9 @@ class Results:
         }
 
 
-def results_of(paths: list[Path], families: list[TopKClassifier], ks: tuple[int, ...]) -> Results:
+def results_of(
+    paths: list[SearchPath], families: list[TopKClassifier], ks: tuple[int, ...]
+) -> Results:
     """Gather the outcomes of all paths, families in their order, C increasing."""
     rows, outcomes = [], []
     for number in range(len(families)):
@@ -157,3 +159,51 @@ def warn_of_open_edges(grids: list[Grid], ks: tuple[int, ...]) -> None:
             )
             advice = Setting("max_extensions") + " or widen " + Setting("Cs") + "."
             warnings.warn(OpenGridWarning(found + advice), stacklevel=level_outside())
+
+
+def summary_of(search: Any) -> str:
+    """The text that ``TopKClassifierCV.summary`` returns."""
+    families = rows_by_family(search.cv_results_)
+    parts: list[str] = []
+    for family, rows in families.items():
+        if len(families) > 1:
+            parts.append(", ".join(f"{n}={v}" for n, v in zip(FAMILY, family, strict=True)))
+        parts += _aligned(_cells(search, rows))
+    return "\n".join([*parts, *(_choice(search, k) for k in search.ks_)])
+
+
+def _cells(search: Any, rows: NDArray) -> list[list[str]]:
+    """A header and a line for each row; a star marks the choice for a k."""
+    table = search.cv_results_
+    spread = any((table[f"std_top{k}"] > 0).any() for k in search.ks_)
+    columns = {"C": [f"{table['C'][row]:.4g}" for row in rows]}
+    for k in search.ks_:
+        chosen = chosen_row(search, k)
+        columns[f"top-{k} %"] = [
+            ("* " if row == chosen else "")
+            + f"{100 * table[f'mean_top{k}'][row]:.2f}"
+            + (f" ± {100 * table[f'std_top{k}'][row]:.2f}" if spread else "")
+            for row in rows
+        ]
+    if "mean_score" in table:
+        columns["score"] = [f"{table['mean_score'][row]:.4g}" for row in rows]
+    columns["seconds"] = [f"{table['mean_seconds'][row]:.2f}" for row in rows]
+    columns["gap"] = [f"{table['relative_gap'][row]:.1e}" for row in rows]
+    return [list(columns), *map(list, zip(*columns.values(), strict=True))]
+
+
+def _aligned(lines: list[list[str]]) -> list[str]:
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    return [
+        "  ".join(cell.rjust(width) for cell, width in zip(line, widths, strict=True))
+        for line in lines
+    ]
+
+
+def _choice(search: Any, k: int) -> str:
+    share = search.cv_results_[f"certified_top{k}"][chosen_row(search, k)]
+    certain = f"{share:.1%} of the validation shortlists cannot change"
+    chosen = f"k={k}: C={search.C_[k]:.4g}."
+    if search.decided_[k]:
+        return f"{chosen} The choice of C is decided: {certain}."
+    return f"{chosen} {certain}; with a smaller tol another C might be chosen."

@@ -15,12 +15,13 @@ from shortlist._text import Setting
 from shortlist.errors import ParameterError, WordedError
 from shortlist.estimators.callbacks import CallbackSupportMixin, with_callbacks
 from shortlist.estimators.fitted import (
+    accuracy_of_scores,
     all_or_nothing,
     common_meta,
     fit_model,
+    is_given,
     restore_common,
 )
-from shortlist.estimators.held_out import accuracy_of_scores, is_given
 from shortlist.estimators.kernel_matrix import (
     KERNELS,
     KernelFunction,
@@ -30,8 +31,8 @@ from shortlist.estimators.kernel_matrix import (
 )
 from shortlist.estimators.paths import PathMixin
 from shortlist.estimators.problem import TrainedClassifier
+from shortlist.estimators.shortlists import folded, unfolded
 from shortlist.estimators.training import check_input, takes_several_labels
-from shortlist.estimators.two_classes import folded, unfolded
 from shortlist.estimators.updates import LastFit, Rows, duals_fit
 from shortlist.losses import Loss
 from shortlist.solvers.memory import training_bytes

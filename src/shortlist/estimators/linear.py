@@ -12,22 +12,23 @@ from shortlist.estimators.callbacks import CallbackSupportMixin, with_callbacks
 from shortlist.estimators.certified import CertifiedShortlists
 from shortlist.estimators.examples import examples_of
 from shortlist.estimators.fitted import (
+    accuracy_of_scores,
     all_or_nothing,
     common_meta,
     fit_model,
+    is_given,
     restore_common,
 )
-from shortlist.estimators.held_out import accuracy_of_scores, is_given
 from shortlist.estimators.normalization import normalized
 from shortlist.estimators.paths import PathMixin
 from shortlist.estimators.problem import TrainedClassifier
+from shortlist.estimators.shortlists import folded, unfolded
 from shortlist.estimators.training import (
     check_input,
     constant_feature,
     loss_of,
     takes_several_labels,
 )
-from shortlist.estimators.two_classes import folded, unfolded
 from shortlist.estimators.updates import (
     LastFit,
     LoadedFit,

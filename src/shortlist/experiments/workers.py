@@ -14,7 +14,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from shortlist._progress import Progress, progress_on
+from shortlist._progress import TaskProgress, progress_on
 from shortlist._signals import handled, leave
 from shortlist.experiments.units import Unit, UnitStore
 
@@ -98,7 +98,7 @@ def _in_good_order(units: Sequence[Unit], pending: list[int]) -> list[int]:
 
 
 def _run_here(
-    units: Sequence[Unit], pending: list[int], store: UnitStore, jobs: int, progress: Progress
+    units: Sequence[Unit], pending: list[int], store: UnitStore, jobs: int, progress: TaskProgress
 ) -> Generator[tuple[int, Any]]:
     for number in pending:
         progress.begin(units[number].name)
@@ -107,7 +107,7 @@ def _run_here(
 
 
 def _run_in_processes(
-    units: Sequence[Unit], pending: list[int], store: UnitStore, jobs: int, progress: Progress
+    units: Sequence[Unit], pending: list[int], store: UnitStore, jobs: int, progress: TaskProgress
 ) -> Generator[tuple[int, Any]]:
     from joblib import Parallel, delayed
 

@@ -14,7 +14,7 @@ Kernels see either through four functions, chosen by type when they compile:
 
 import math
 import tempfile
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -151,6 +151,64 @@ class SparseDuals:
 Duals = NDArray | SparseDuals
 
 
+class Selection(Protocol):
+    """Some examples, in an order of their own: the rows of a piece (``storage.mixing``)."""
+
+    @property
+    def size(self) -> int: ...
+    def taken(self, values: NDArray) -> NDArray: ...
+    def put_back(self, own: NDArray, values: NDArray) -> None: ...
+
+
+class TakenDuals(SparseDuals):
+    """Lists of duals of a piece. They stay in the pool of the whole; :meth:`put_back` at the end.
+
+    The pool is put in order, when it is full, by the whole's own knowledge of where lists begin.
+    """
+
+    _whole: SparseDuals
+
+    def __init__(self, whole: SparseDuals, selection: Selection) -> None:
+        self._selection, self._whole = selection, whole
+        self.dtype = whole.dtype
+        self.shape = (selection.size, whole.shape[1])
+        self.most_bytes = None
+        self._take()
+
+    def _take(self) -> None:
+        pool, taken = self._whole.kernel_view, self._selection.taken
+        self._pool = pool._replace(
+            begin=taken(pool.begin), counts=taken(pool.counts), room=taken(pool.room)
+        )
+
+    def put_back(self) -> None:
+        own, pool = self._pool, self._whole.kernel_view
+        for name in ("begin", "counts", "room"):
+            self._selection.put_back(getattr(own, name), getattr(pool, name))
+
+    def reserve(self, rows: int) -> None:
+        self.put_back()
+        self._whole.reserve(rows)
+        self._take()
+
+
+def taken_duals(duals: Duals, selection: Selection) -> Duals:
+    """The duals of a piece, to be changed and put back."""
+    if isinstance(duals, SparseDuals):
+        return TakenDuals(duals, selection)
+    return selection.taken(duals)
+
+
+def put_back(own: Duals, selection: Selection, duals: Duals) -> None:
+    """Put the duals of a piece back to those of all examples."""
+    if isinstance(own, TakenDuals):
+        own.put_back()
+    else:
+        assert isinstance(own, np.ndarray)
+        assert isinstance(duals, np.ndarray)
+        selection.put_back(own, duals)
+
+
 def zero_duals(n: int, m: int, dtype: Any, sparse: bool) -> Duals:
     """Zeros, in the smaller of the two ways if ``sparse`` says that most of them will stay."""
     if sparse and n * m * np.dtype(dtype).itemsize > memory.DENSE_BYTES:
@@ -201,6 +259,28 @@ def store(duals: Duals, part: slice, y: NDArray, values: NDArray) -> None:
             _store(pool, part.start + begin, y[begin : begin + size], piece)
     else:
         duals[part] = values
+
+
+def spread(own: float, other: float, y: NDArray, part: slice, duals: Duals) -> None:
+    """Set the duals of some examples, whose labels are ``y``, to two values."""
+    lists = isinstance(duals, SparseDuals)
+    values: Any = np.empty((len(y), duals.shape[1]), duals.dtype) if lists else duals[part]
+    values[:] = other
+    values[np.arange(len(y)), y] = own
+    if lists:
+        store(duals, part, y, values)
+
+
+def are_arrays(*duals: Duals) -> bool:
+    """Whether all of them are arrays, of which one can take the place of another."""
+    return all(type(each) is np.ndarray for each in duals)
+
+
+def as_plain(duals: Duals) -> Any:
+    """Duals for a file: an array, or the three arrays of :meth:`SparseDuals.entries`."""
+    if isinstance(duals, SparseDuals):
+        return dict(zip(("counts", "columns", "values"), duals.entries(), strict=True))
+    return duals
 
 
 def rows_at_once(duals: Duals, most: int) -> int:

@@ -75,7 +75,8 @@ class Result(_Bounds):
     "stalled" (rounding allows no further progress). An epoch is one visit to every example or,
     for phases that work otherwise, the same amount of multiplication. ``seconds`` leaves out what
     compiling kernels takes on their first use. ``history`` holds an :class:`Evaluation` for each
-    time the gap was computed.
+    time the gap was computed. ``by_descent`` tells whether a descent had a part in it: SDCA alone
+    was slow.
     """
 
     primal: float
@@ -87,11 +88,7 @@ class Result(_Bounds):
     history: tuple[Evaluation, ...] = ()
     at_zero: float = math.nan
     distance: float = math.nan
-
-    @property
-    def by_descent(self) -> bool:
-        """Whether a descent had a part in it: SDCA alone was slow."""
-        return "l-bfgs" in self.solver
+    by_descent: bool = False
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data, for JSON."""
@@ -104,7 +101,9 @@ class Result(_Bounds):
         derived = ("gap", "relative_gap", "gain_gap", "history")
         fields = {name: value for name, value in data.items() if name not in derived}
         found = cls(**fields, history=tuple(Evaluation(**e) for e in data.get("history", ())))
-        if "distance" in data:
-            return found
-        # Files of earlier versions do not tell it.
-        return replace(found, distance=distance_to_optimum(found.gap))
+        # Files of earlier versions do not tell these.
+        if "by_descent" not in data:
+            found = replace(found, by_descent="l-bfgs" in found.solver)
+        if "distance" not in data:
+            found = replace(found, distance=distance_to_optimum(found.gap))
+        return found

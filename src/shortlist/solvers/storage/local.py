@@ -1,24 +1,21 @@
 """Duals in the memory of this process: what all storages share whose duals are kept there."""
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
 
 from shortlist.losses.base import Loss
-from shortlist.solvers.duals import Duals, SparseDuals, as_array, readable, store, zero_duals
+from shortlist.solvers.duals import (
+    Duals,
+    are_arrays,
+    as_array,
+    readable,
+    spread,
+    store,
+    zero_duals,
+)
 from shortlist.solvers.kernels.gradient import sum_conjugates
 from shortlist.solvers.storage.base import Costs, chunks
 
-
-def spread(own: float, other: float, y: NDArray, part: slice, duals: Duals) -> None:
-    """Set the duals of some examples, whose labels are ``y``, to two values."""
-    lists = isinstance(duals, SparseDuals)
-    values: Any = np.empty((len(y), duals.shape[1]), duals.dtype) if lists else duals[part]
-    values[:] = other
-    values[np.arange(len(y)), y] = own
-    if lists:
-        store(duals, part, y, values)
+__all__ = ["LocalDuals", "spread"]
 
 
 class LocalDuals:
@@ -56,7 +53,7 @@ class LocalDuals:
         Duals outside the domain of the conjugate would certify what is not true. They become zero,
         which is inside for every loss here.
         """
-        if type(saved) is type(duals) is np.ndarray:
+        if are_arrays(saved, duals):
             duals = saved  # two of them need not fit into memory
         for part in chunks(self.n, saved.shape[1] * 8):
             values = as_array(saved[part])

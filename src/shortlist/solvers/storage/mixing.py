@@ -13,7 +13,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from shortlist.solvers.duals import Duals, SparseDuals
+from shortlist.solvers.duals import put_back, taken_duals
+
+__all__ = ["FEW_VISITS", "Mixture", "mixtures", "put_back", "rows_of_run", "taken_duals"]
 
 # Bytes of a run. A disk reads these hardly slower than larger ones.
 RUN_BYTES = 1 << 18
@@ -82,57 +84,3 @@ def mixtures(
         local = begins[place[visited // size] - first] + visited % size
         found.append(Mixture(list(zip(here.tolist(), ends.tolist(), strict=True)), local))
     return found
-
-
-class TakenDuals(SparseDuals):
-    """Lists of duals of a piece. They stay in the pool of the whole; :meth:`put_back` at the end.
-
-    Before a full pool is compacted, the whole is told where these lists begin now.
-    """
-
-    def __init__(self, whole: SparseDuals, mixture: Mixture) -> None:
-        self._mixture, self._whole = mixture, whole
-        self.dtype = whole.dtype
-        self.shape = (mixture.size, whole.shape[1])
-        self.most_bytes = None
-        self._take()
-
-    def _take(self) -> None:
-        assert self._whole is not None
-        pool, taken = self._whole.kernel_view, self._mixture.taken
-        self._pool = pool._replace(
-            begin=taken(pool.begin), counts=taken(pool.counts), room=taken(pool.room)
-        )
-
-    def put_back(self) -> None:
-        assert self._whole is not None
-        own, pool = self._pool, self._whole.kernel_view
-        for mine, all_of_them in (
-            (own.begin, pool.begin),
-            (own.counts, pool.counts),
-            (own.room, pool.room),
-        ):
-            self._mixture.put_back(mine, all_of_them)
-
-    def reserve(self, rows: int) -> None:
-        assert self._whole is not None
-        self.put_back()
-        self._whole.reserve(rows)
-        self._take()
-
-
-def taken_duals(duals: Duals, mixture: Mixture) -> Duals:
-    """The duals of a piece, to be changed and put back."""
-    if isinstance(duals, SparseDuals):
-        return TakenDuals(duals, mixture)
-    return mixture.taken(duals)
-
-
-def put_back(own: Duals, mixture: Mixture, duals: Duals) -> None:
-    """Put the duals of a piece back to those of all examples."""
-    if isinstance(own, TakenDuals):
-        own.put_back()
-    else:
-        assert isinstance(own, np.ndarray)
-        assert isinstance(duals, np.ndarray)
-        mixture.put_back(own, duals)
