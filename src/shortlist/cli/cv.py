@@ -265,10 +265,8 @@ def _best_accuracy(search: Any, k: int) -> float:
 
 def _print_tables(search: Any) -> None:
     """One table for each loss, a row for each C, a column for each k."""
-    from shortlist.estimators.cv_results import chosen_row, rows_by_family
-
     table, ks = search.cv_results_, search.ks_
-    chosen = {k: chosen_row(search, k) for k in ks}
+    chosen = {k: search.chosen_row(k) for k in ks}
     folds = (table[f"std_top{ks[0]}"] > 0).any()
 
     def cell(row: int, k: int) -> str:
@@ -277,7 +275,7 @@ def _print_tables(search: Any) -> None:
         return f"{star}{percent(table[f'mean_top{k}'][row])}{spread}"
 
     columns = ["C", *(f"top-{k} %" for k in ks), "seconds"]
-    for (loss, own, *_), rows in rows_by_family(table).items():
+    for (loss, own, *_), rows in search.rows_by_family().items():
         cells = [
             [
                 f"{table['C'][row]:.4g}",

@@ -25,13 +25,6 @@ def rows_by_family(table: Mapping[str, NDArray]) -> dict[tuple[Any, ...], NDArra
     return {each: np.flatnonzero([name == each for name in named]) for each in families}
 
 
-def chosen_row(search: Any, k: int) -> int:
-    """The row of a fitted search's table with the family and C chosen for k."""
-    table = search.cv_results_
-    rows = rows_by_family(table)[tuple(search.losses_[k][name] for name in FAMILY)]
-    return int(rows[table["C"][rows] == search.C_[k]][0])
-
-
 @dataclass(frozen=True)
 class Results:
     """A row for each family and value of C, with the outcome on every fold."""

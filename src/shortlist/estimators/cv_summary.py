@@ -4,12 +4,12 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from shortlist.estimators.cv_results import FAMILY, chosen_row, rows_by_family
+from shortlist.estimators.cv_results import FAMILY
 
 
 def summary_of(search: Any) -> str:
     """The text that ``TopKClassifierCV.summary`` returns."""
-    families = rows_by_family(search.cv_results_)
+    families = search.rows_by_family()
     parts: list[str] = []
     for family, rows in families.items():
         if len(families) > 1:
@@ -24,7 +24,7 @@ def _cells(search: Any, rows: NDArray) -> list[list[str]]:
     spread = any((table[f"std_top{k}"] > 0).any() for k in search.ks_)
     columns = {"C": [f"{table['C'][row]:.4g}" for row in rows]}
     for k in search.ks_:
-        chosen = chosen_row(search, k)
+        chosen = search.chosen_row(k)
         columns[f"top-{k} %"] = [
             ("* " if row == chosen else "")
             + f"{100 * table[f'mean_top{k}'][row]:.2f}"
@@ -47,7 +47,7 @@ def _aligned(lines: list[list[str]]) -> list[str]:
 
 
 def _choice(search: Any, k: int) -> str:
-    share = search.cv_results_[f"certified_top{k}"][chosen_row(search, k)]
+    share = search.cv_results_[f"certified_top{k}"][search.chosen_row(k)]
     certain = f"{share:.1%} of the validation shortlists cannot change"
     chosen = f"k={k}: C={search.C_[k]:.4g}."
     if search.decided_[k]:

@@ -278,8 +278,8 @@ def _remarks(
 ) -> list[Remark]:
     cells = [(method, k) for method in paper.methods("circle") for k in KS]
     facts = {"draws": len(by_row["lr-multi"]), "spread": spread, "cells": len(cells)}
-    outside = _PROSE("one_draw", **facts, outside=_outside_our_range(tested, cells))
-    remarks = [Remark("One draw says little", outside)]
+    text = _PROSE("one_draw", **facts, outside=_outside_our_range(tested, cells))
+    remarks = [Remark("One draw says little", text)]
     if SEVERAL in tested:
         from_softmax, several = tested[TRUNCATED][:, 1], tested[SEVERAL][:, 1]
         text = _PROSE("starts", softmax=from_softmax, several=several, starts=starts)
