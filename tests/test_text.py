@@ -51,4 +51,6 @@ def test_messages_name_parameters_in_two_languages():
     assert str(error) == "a\\x1bb, line 3: {braces} header=False"
     assert message_of(error) == "a\\x1bb, line 3: {braces} --no-header"
     assert as_option(Setting("delimiter", ";")) == "--delimiter ';'"
+    assert as_option(Setting("rank_weights", [3, 2, 1])) == "--rank-weights 3,2,1"
+    assert as_option(Setting("loss", "smooth_hinge")) == "--loss smooth_hinge"
     assert message_of(ValueError("two\nlines \x1b")) == "two lines \\x1b"

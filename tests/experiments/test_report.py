@@ -358,3 +358,24 @@ def test_prose_has_paragraphs_and_no_unknown_variables():
     assert protocol[0].startswith("C = 0.5, no intercept")
     assert len(protocol) == 3
     assert not any("\n" in each or "  " in each for each in protocol)
+
+
+def test_every_text_of_a_template_is_used():
+    import re
+    from pathlib import Path
+
+    from shortlist import experiments
+
+    folder = Path(experiments.__file__).parent
+    sources = [path.read_text(encoding="utf-8") for path in folder.glob("*.py")]
+    used = {
+        block
+        for source in sources
+        for block in re.findall(r'PROSE(?:\.paragraphs)?\(\s*"(\w+)"', source)
+    }
+    templates = list(folder.glob("report/assets/*.md.j2"))
+    texts = [path.read_text(encoding="utf-8") for path in templates]
+    assert used == {block for text in texts for block in re.findall(r"{% block (\w+) %}", text)}
+    assert {path.name for path in templates} == {
+        f"{name}.md.j2" for source in sources for name in re.findall(r'Prose\("(\w+)"\)', source)
+    }

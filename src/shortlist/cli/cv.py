@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import typer
 
@@ -29,6 +29,7 @@ from shortlist.cli.options import (
     SolverOptions,
     class_weights,
     estimator_parameters,
+    parse_numbers,
 )
 from shortlist.cli.output import (
     check_output,
@@ -44,13 +45,95 @@ from shortlist.cli.output import (
 )
 from shortlist.cli.reading import ReadingOptions
 from shortlist.cli.run import FAILED, INTERRUPTED
-from shortlist.cli.searching import SearchOptions
 from shortlist.cli.unfold import option
 
 if TYPE_CHECKING:
     from shortlist.datasets.containers import LabeledData
 
+SEARCH = "Search"
+_USUAL_COSTS = "1e-5:1e3:9"
+_USUAL_FOLDS = 5
+_USUAL_EXTENSIONS = 4
+_USUAL_REPEATS = 5
 _USUAL_KS = (1, 3, 5, 10)
+
+
+@dataclass(frozen=True)
+class SearchOptions:
+    """Which values of C to try, and how each is measured."""
+
+    panel: ClassVar[str] = SEARCH
+
+    costs: str | None = option(
+        "--Cs NUMBERS",
+        "The values of C: 0.1,1,10, or 1e-3:1e3:7 for seven from the first to the second, evenly "
+        "spaced in logarithm. Without it: 1e-5:1e3:9.",
+    )
+    ks: str | None = option(
+        "--ks 1,3,5",
+        "The lengths of the shortlist to measure, and to choose a model for. Without it: 1, 3, 5, "
+        "10 and the loss's own k, as far as there are classes.",
+    )
+    folds: int | None = option("-v --folds N", "Number of folds. Without it: 5.")
+    validation: str | None = option(
+        "--val DATA",
+        "Measure on this data instead of on folds. It is read like DATA; of a data set in parts, "
+        "its val. The models are then trained on DATA alone, as in the paper.",
+    )
+    extensions: int | None = option(
+        "--extend N",
+        "Where the best C is at an end of the range, try up to N values beyond it. Without it: 4, "
+        "but none if --Cs is given.",
+    )
+    refine: int = option(
+        "--refine N", "Then, N times, try C halfway between the best and its neighbours.", 0
+    )
+    patience: int | None = option(
+        "--patience N",
+        "Leave out the largest values of C once N in a row were worse than the best before them, "
+        "for every k. Without it, all are tried.",
+    )
+    shots: int | None = option(
+        "--shots N",
+        "Few-shot training: instead of folds, random subsets with N examples of each class, "
+        "measured on --val or else on all other examples. The models are those of the first "
+        "subset.",
+    )
+    repeats: int | None = option("--repeats N", "How many such subsets. Without it: 5.")
+    jobs: int = option("-j --jobs N", "Fits at a time.", 1)
+
+    @property
+    def n_folds(self) -> int | None:
+        """The number of folds; None where something else is measured on."""
+        if self.shots is not None or self.validation is not None:
+            return None
+        return _USUAL_FOLDS if self.folds is None else self.folds
+
+    def parameters(self) -> dict[str, Any]:
+        """Parameters of TopKClassifierCV without ``ks``; ValueError for options in conflict."""
+        if self.folds is not None and self.folds < 2:
+            raise ValueError(f"-v must be 2 or more folds; got {self.folds}")
+        if self.folds is not None and self.shots is not None:
+            raise ValueError("-v and --shots both say what to train on: give one of them")
+        if self.jobs == 0:
+            raise ValueError("--jobs must be 1 or more, or -1 for all processors; got 0")
+        if self.repeats is not None and self.shots is None:
+            raise ValueError("--repeats goes with --shots")
+        extensions = 0 if self.costs else _USUAL_EXTENSIONS
+        return {
+            "Cs": parse_numbers(self.costs or _USUAL_COSTS, "--Cs", float),
+            "cv": self.n_folds,
+            "max_extensions": extensions if self.extensions is None else self.extensions,
+            "refine": self.refine,
+            "patience": self.patience,
+            "shots": self.shots,
+            "repeats": _USUAL_REPEATS if self.repeats is None else self.repeats,
+            "n_jobs": self.jobs,
+        }
+
+    def wanted_ks(self) -> list[int] | None:
+        """The lengths of shortlists that were asked for; None if none were."""
+        return None if self.ks is None else parse_numbers(self.ks, "--ks", int)
 
 
 def cv(
@@ -182,10 +265,8 @@ def _best_accuracy(search: Any, k: int) -> float:
 
 def _print_tables(search: Any) -> None:
     """One table for each loss, a row for each C, a column for each k."""
-    from shortlist.estimators.cv_results import chosen_row, rows_by_family
-
     table, ks = search.cv_results_, search.ks_
-    chosen = {k: chosen_row(search, k) for k in ks}
+    chosen = {k: search.chosen_row(k) for k in ks}
     folds = (table[f"std_top{ks[0]}"] > 0).any()
 
     def cell(row: int, k: int) -> str:
@@ -194,7 +275,7 @@ def _print_tables(search: Any) -> None:
         return f"{star}{percent(table[f'mean_top{k}'][row])}{spread}"
 
     columns = ["C", *(f"top-{k} %" for k in ks), "seconds"]
-    for (loss, own, *_), rows in rows_by_family(table).items():
+    for (loss, own, *_), rows in search.rows_by_family().items():
         cells = [
             [
                 f"{table['C'][row]:.4g}",

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Collection
 from dataclasses import fields, replace
+from inspect import signature
 from typing import TYPE_CHECKING, Any
 
 from shortlist._text import counted
-from shortlist.cli.reading import IndexBase, LabelType, ReadingOptions
+from shortlist.cli.reading import Format, IndexBase, LabelType, ReadingOptions
 from shortlist.errors import DataError
 
 if TYPE_CHECKING:
@@ -19,19 +21,10 @@ if TYPE_CHECKING:
 EMBEDDED = ("letter",)
 DOWNLOADED = ("news20", "aloi", "sector")
 
-# Which of ReadingOptions mean something to which format; the others are for all.
-_COLUMNS = {"label", "drop", "id_column", "weight_column", "missing"}
-_USED_BY = {
-    "libsvm": {"index_base", "label", "label_type"},
-    "csv": {*_COLUMNS, "label_type", "header", "delimiter"},
-    "parquet": _COLUMNS,
-    "arrow": _COLUMNS,
-    "npy": {"label", "labels"},
-    "npz": {"label", "labels"},
-    "mat": {"label", "labels"},
-    "named": set[str](),
-}
+# Options that mean something whatever the format. Others are for formats whose readers take them.
 _USED_BY_ALL = {"format", "split", "precision", "names", "scale"}
+# What readers call an option, where it is not its name.
+_PARAMETERS = {"index_base": "zero_based"}
 _TABLES = ("csv", "parquet", "arrow")
 
 # Features larger than this, or than this many times the median one, slow training. Measured on
@@ -171,24 +164,34 @@ def _can_do_without_labels(kind: str, like: Reading | None) -> bool:
 
 
 def _reader_options(options: ReadingOptions, kind: str) -> dict[str, Any]:
-    given: dict[str, Any] = {"label": _column(options.label) if options.label != "none" else None}
-    if options.precision is not None:
-        given["dtype"] = options.precision.value
-    if kind == "libsvm" and options.index_base is not IndexBase.auto:
+    """The options that the format's reader takes, as it takes them; what was not given is left out.
+
+    ``label`` is always there: None says that there are no labels.
+    """
+    given: dict[str, Any] = {
+        "label": None if options.label == "none" else _column(options.label),
+        "labels": options.labels,
+        "label_type": None if options.label_type is LabelType.auto else options.label_type.value,
+        "header": options.header,
+        "delimiter": options.delimiter and options.delimiter.replace("\\t", "\t"),
+        "drop": options.drop and [_column(column) for column in options.drop],
+        "id_column": options.id_column and _column(options.id_column),
+        "weight_column": options.weight_column and _column(options.weight_column),
+        "missing": options.missing and options.missing.value,
+        "dtype": options.precision and options.precision.value,
+    }
+    if options.index_base is not IndexBase.auto:
         given["zero_based"] = options.index_base is IndexBase.zero
-    if kind in ("libsvm", "csv") and options.label_type is not LabelType.auto:
-        given["label_type"] = options.label_type.value
-    if kind == "csv":
-        given["delimiter"] = options.delimiter and options.delimiter.replace("\\t", "\t")
-        given["header"] = "auto" if options.header is None else options.header
-    if kind in _TABLES:
-        given["drop"] = [_column(column) for column in options.drop or ()]
-        given["id_column"] = options.id_column and _column(options.id_column)
-        given["weight_column"] = options.weight_column and _column(options.weight_column)
-        given["missing"] = options.missing and options.missing.value
-    if "labels" in _USED_BY[kind] and options.labels is not None:
-        given["labels"] = options.labels
-    return given
+    taken = _parameters_of(kind)
+    said = {name: value for name, value in given.items() if value is not None and name in taken}
+    return {"label": None, **said}
+
+
+def _parameters_of(kind: str) -> Collection[str]:
+    """The parameters of a format's reader; a data set by name has no reader."""
+    from shortlist.datasets import reader_of
+
+    return signature(reader_of(kind)).parameters if kind != "named" else ()
 
 
 def _column(text: str) -> str | int:
@@ -200,11 +203,13 @@ def _column(text: str) -> str | int:
 
 def _refuse_unused(options: ReadingOptions, kind: str, name: str) -> None:
     """An option that would be passed over in silence is an error."""
+    taken = _parameters_of(kind)
     for field in fields(options):
-        if field.name in _USED_BY_ALL | _USED_BY[kind]:
+        parameter = _PARAMETERS.get(field.name, field.name)
+        if field.name in _USED_BY_ALL or parameter in taken:
             continue
         if getattr(options, field.name) != field.default:
-            users = [k for k, used in _USED_BY.items() if field.name in used]
+            users = [each.value for each in Format if parameter in _parameters_of(each.value)]
             option = "--" + field.name.removesuffix("_column").replace("_", "-")
             listed = " and ".join([", ".join(users[:-1]), users[-1]] if users[1:] else users)
             raise ValueError(f"{option} is for {listed} files, which {name} is not")

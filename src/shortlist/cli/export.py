@@ -2,13 +2,7 @@
 
 from shortlist.cli.models import load_model
 from shortlist.cli.options import OUTPUT, SAVED_MODEL, OutputOptions, Precision
-from shortlist.cli.output import (
-    check_output,
-    print_json,
-    print_lines,
-    readable_size,
-    written_to,
-)
+from shortlist.cli.output import check_output, readable_size, report, written_to
 from shortlist.cli.unfold import option
 
 EXPORT = "Export"
@@ -58,15 +52,10 @@ def export(
         part.write_bytes(exported.SerializeToString())
     answers = [answer.name for answer in exported.graph.output]
     facts = {entry.key: entry.value for entry in exported.metadata_props}
-    if output.as_json:
-        print_json(
-            "export",
-            {"model": model, "file": file, "opset": opset, "outputs": answers, "metadata": facts},
-        )
-    elif not output.quiet:
-        lines = [
-            f"{file}: {readable_size(exported.ByteSize())}, {facts['loss']} with "
-            f"C={float(facts['C']):.4g}, shortlists of {facts['shortlist_length']}",
-            f"outputs: {', '.join(answers)}",
-        ]
-        print_lines(output, lines, beside=file)
+    made = {"model": model, "file": file, "opset": opset, "outputs": answers, "metadata": facts}
+    lines = [
+        f"{file}: {readable_size(exported.ByteSize())}, {facts['loss']} with "
+        f"C={float(facts['C']):.4g}, shortlists of {facts['shortlist_length']}",
+        f"outputs: {', '.join(answers)}",
+    ]
+    report(output, "export", made, lines, beside=file)

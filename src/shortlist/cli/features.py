@@ -4,7 +4,7 @@ import sys
 from dataclasses import asdict
 
 from shortlist.cli.options import OUTPUT, OutputOptions
-from shortlist.cli.output import check_output, print_json, print_line
+from shortlist.cli.output import check_output, report
 from shortlist.cli.unfold import argument, option
 
 NETWORK = "Network"
@@ -86,11 +86,9 @@ def features(
     except TypeError as error:
         # The user's function has returned something else than a network or a data set.
         raise ValueError(str(error)) from error
-    if output.as_json:
-        print_json("features", asdict(written))
-    elif not output.quiet:
-        print_line(
-            f"{written.features}: {written.n_samples} examples, {written.n_features} features "
-            f"({written.seconds:.1f} s)"
-        )
-        print_line(f"labels: {written.labels or 'none'}")
+    lines = [
+        f"{written.features}: {written.n_samples} examples, {written.n_features} features "
+        f"({written.seconds:.1f} s)",
+        f"labels: {written.labels or 'none'}",
+    ]
+    report(output, "features", asdict(written), lines)

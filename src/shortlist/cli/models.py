@@ -32,7 +32,7 @@ def load_model(path: str, *, scores_only: bool = False) -> Any:
     model = (load_scores if scores_only else load)(path)
     if isinstance(model, LinearScores):
         return model
-    from shortlist.estimators.shortlists import ShortlistClassifier
+    from shortlist.estimators import ShortlistClassifier
 
     if hasattr(model, "steps"):
         advice = "load it in Python, or train with --scale, which keeps the scaling in the model"

@@ -59,6 +59,24 @@ def print_json(command: str, value: dict[str, Any]) -> None:
     standard_output().write(text + "\n")
 
 
+def report(
+    output: OutputOptions,
+    command: str,
+    facts: dict[str, Any],
+    lines: Iterable[str],
+    *,
+    beside: str = "",
+) -> None:
+    """Print a command's result: as JSON, or lines for people unless it is to be quiet.
+
+    ``beside`` is what the command makes: where that goes to standard output, lines do not.
+    """
+    if output.as_json:
+        print_json(command, facts)
+    elif not output.quiet:
+        print_lines(output, lines, beside=beside)
+
+
 def print_lines(output: OutputOptions, lines: Iterable[str], *, beside: str) -> None:
     """Print lines for people, on standard error if what is made goes to standard output."""
     for line in lines:

@@ -4,7 +4,7 @@ import ast
 from typing import Any
 
 from shortlist.cli.options import OUTPUT, OutputOptions
-from shortlist.cli.output import print_json, print_line, print_table
+from shortlist.cli.output import print_json, print_line, print_table, report
 from shortlist.cli.unfold import argument, option
 
 EXPERIMENT = "Experiment"
@@ -104,10 +104,8 @@ def reproduce(
     except UnknownOption as error:
         raise ValueError(f"--set: {error}") from error
 
-    if output.as_json:
-        print_json("reproduce", {"page": outcome.page, "files": outcome.files})
-    elif not output.quiet:
-        print_line(f"The report: {outcome.page}")
+    facts = {"page": outcome.page, "files": outcome.files}
+    report(output, "reproduce", facts, [f"The report: {outcome.page}"])
 
 
 def _console(stderr: bool = False) -> Any:

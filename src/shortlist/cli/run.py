@@ -12,6 +12,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+import shlex
 import signal
 import sys
 import warnings
@@ -227,13 +228,13 @@ _WHOLE = {
 
 def as_option(setting: Setting) -> str:
     """A parameter as the command's users know it: ``loss='hinge'`` is ``--loss hinge``."""
-    if setting in _WHOLE:
-        return _WHOLE[setting]
+    for whole, flag in _WHOLE.items():
+        if whole == setting:
+            return flag
     option = _OPTIONS.get(setting.parameter, "--" + setting.parameter.replace("_", "-"))
     if setting.has_value:
-        single = setting.value[0] if isinstance(setting.value, tuple) else setting.value
-        value = str(single)
-        return f"{option} {value}" if value.isalnum() else f"{option} {value!r}"
+        values = setting.value if isinstance(setting.value, list | tuple) else [setting.value]
+        return f"{option} {shlex.quote(','.join(map(str, values)))}"
     placeholder = _PLACEHOLDERS.get(setting.parameter)
     return option if placeholder is None else f"{option} {placeholder}"
 

@@ -36,8 +36,7 @@ from shortlist.cli.output import (
     check_output,
     number,
     percent,
-    print_json,
-    print_lines,
+    report,
     save_somewhere,
     saved_line,
     say,
@@ -125,10 +124,8 @@ def train(
         say(output, f"the model reached so far is saved in {saved}")
     else:
         checkpoints.remove()
-    if output.as_json:
-        print_json("train", {**asdict(summary), "model": saved})
-    elif not output.quiet:
-        print_lines(output, [*summary.lines(), saved_line(saved)], beside=model)
+    facts = {**asdict(summary), "model": saved}
+    report(output, "train", facts, [*summary.lines(), saved_line(saved)], beside=model)
     if interrupted:
         raise typer.Exit(INTERRUPTED)
     if saved != model:

@@ -44,7 +44,7 @@ def warm(
 
     from shortlist._compiling import compilation
     from shortlist._jit_cache import SUFFIX, cache_place
-    from shortlist.cli.output import print_json, print_line, readable_size
+    from shortlist.cli.output import readable_size, report
 
     place = cache_place()
     if numba.config.DISABLE_JIT:
@@ -57,19 +57,10 @@ def warm(
     sizes = [path.stat().st_size for path in place.folder.glob(f"*{SUFFIX}")]
     if not sizes:
         _fail(f"no kernel was compiled and kept in {place.folder}")
-    if output.as_json:
-        print_json(
-            "warm",
-            {
-                "folder": str(place.folder),
-                "kernels": len(sizes),
-                "bytes": sum(sizes),
-                "compile_seconds": seconds,
-            },
-        )
-    elif not output.quiet:
-        kept = f"{len(sizes)} kernels ({readable_size(sum(sizes))}) are kept in {place.folder}"
-        print_line(f"compiled for {seconds:.0f} s; {kept}")
+    facts = {"folder": str(place.folder), "kernels": len(sizes), "bytes": sum(sizes)}
+    kept = f"{len(sizes)} kernels ({readable_size(sum(sizes))}) are kept in {place.folder}"
+    line = f"compiled for {seconds:.0f} s; {kept}"
+    report(output, "warm", {**facts, "compile_seconds": seconds}, [line])
 
 
 def _fail(message: str) -> NoReturn:

@@ -10,7 +10,7 @@ import logging
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,7 @@ from .._folders import default_cache_dir
 from .._progress import byte_bar
 from ..errors import DataError
 from .containers import DataSplits, LabeledData
+from .splits import halves
 
 BASE_URL = "https://www.csie.ntu.edu.tw/~cjlin/libsvmtools/datasets/multiclass/"
 CHECKSUMS = "SHA256SUMS"
@@ -141,7 +142,7 @@ def fetch(
             for split, part in parts.items()
         }
     if "all" in data:
-        data = _halves(data["all"], random_state)
+        data = halves(data["all"], random_state)
     return DataSplits(
         name=name,
         train=data["train"],
@@ -285,15 +286,3 @@ def _read(path: Path, part: _Part, source: _Source) -> LabeledData:
         message = f"has {n_classes} classes, but LibSVM's page says {source.n_classes}"
         raise DataError(message, path=path)
     return data
-
-
-def _halves(data: LabeledData, random_state: Any) -> dict[str, LabeledData]:
-    from sklearn.model_selection import train_test_split
-
-    X_train, X_test, y_train, y_test = train_test_split(
-        data.X, data.y, test_size=0.5, stratify=data.y, random_state=random_state
-    )
-    return {
-        "train": replace(data, X=X_train, y=y_train),
-        "test": replace(data, X=X_test, y=y_test),
-    }

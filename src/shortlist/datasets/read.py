@@ -120,7 +120,7 @@ def _read_file(path: str, kind: str, options: dict[str, Any]) -> dict[str, Label
     name = check_readable(path)
     if name == STDIN and kind not in _TEXT_FORMATS:
         raise DataError(f"{kind} cannot be read from standard input", path=name)
-    data = _reader(kind)(name, **options)
+    data = reader_of(kind)(name, **options)
     return data if isinstance(data, dict) else {"all": data}
 
 
@@ -263,7 +263,8 @@ def read_dataset(
     return parts[split]
 
 
-def _reader(kind: str) -> Callable[..., LabeledData | dict[str, LabeledData]]:
+def reader_of(kind: str) -> Callable[..., LabeledData | dict[str, LabeledData]]:
+    """The function that reads a format; its parameters are the options that the format has."""
     if kind == "libsvm":
         from .libsvm import read_libsvm
 

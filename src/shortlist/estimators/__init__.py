@@ -7,10 +7,16 @@ if TYPE_CHECKING:
     from shortlist.estimators.cv import TopKClassifierCV
     from shortlist.estimators.kernel import KernelTopKClassifier
     from shortlist.estimators.linear import TopKClassifier
+    from shortlist.estimators.shortlists import ShortlistClassifier
 
-__all__ = ["KernelTopKClassifier", "TopKClassifier", "TopKClassifierCV"]
+__all__ = ["KernelTopKClassifier", "ShortlistClassifier", "TopKClassifier", "TopKClassifierCV"]
 
-_HOME = {"KernelTopKClassifier": "kernel", "TopKClassifier": "linear", "TopKClassifierCV": "cv"}
+_HOME = {
+    "KernelTopKClassifier": "kernel",
+    "ShortlistClassifier": "shortlists",
+    "TopKClassifier": "linear",
+    "TopKClassifierCV": "cv",
+}
 
 
 def __getattr__(name: str) -> Any:

@@ -18,6 +18,7 @@ from shortlist.estimators.cv_results import (
     FAMILY,
     Results,
     results_of,
+    rows_by_family,
     summary_of,
     warn_of_interrupt,
     warn_of_open_edges,
@@ -325,6 +326,17 @@ class TopKClassifierCV(ShortlistClassifier):
     def n_iter_(self) -> int:
         """Epochs that training that model took."""
         return self.model_for(self.k).n_iter_
+
+    def rows_by_family(self) -> dict[tuple[Any, ...], NDArray]:
+        """The rows of ``cv_results_`` for each family, by its (loss, k, variant, smoothing)."""
+        check_is_fitted(self)
+        return rows_by_family(self.cv_results_)
+
+    def chosen_row(self, k: int) -> int:
+        """The row of ``cv_results_`` with the family and C chosen for a k of ``ks_``."""
+        check_is_fitted(self)
+        rows = self.rows_by_family()[tuple(self.losses_[k][name] for name in FAMILY)]
+        return int(rows[self.cv_results_["C"][rows] == self.C_[k]][0])
 
     def check_trainable(self, n_classes: int, multilabel: bool = False) -> None:
         """As :meth:`TopKClassifier.check_trainable`, for every loss that is searched."""

@@ -25,13 +25,6 @@ def rows_by_family(table: Mapping[str, NDArray]) -> dict[tuple[Any, ...], NDArra
     return {each: np.flatnonzero([name == each for name in named]) for each in families}
 
 
-def chosen_row(search: Any, k: int) -> int:
-    """The row of a fitted search's table with the family and C chosen for k."""
-    table = search.cv_results_
-    rows = rows_by_family(table)[tuple(search.losses_[k][name] for name in FAMILY)]
-    return int(rows[table["C"][rows] == search.C_[k]][0])
-
-
 @dataclass(frozen=True)
 class Results:
     """A row for each family and value of C, with the outcome on every fold."""
@@ -163,7 +156,7 @@ def warn_of_open_edges(grids: list[Grid], ks: tuple[int, ...]) -> None:
 
 def summary_of(search: Any) -> str:
     """The text that ``TopKClassifierCV.summary`` returns."""
-    families = rows_by_family(search.cv_results_)
+    families = search.rows_by_family()
     parts: list[str] = []
     for family, rows in families.items():
         if len(families) > 1:
@@ -178,7 +171,7 @@ def _cells(search: Any, rows: NDArray) -> list[list[str]]:
     spread = any((table[f"std_top{k}"] > 0).any() for k in search.ks_)
     columns = {"C": [f"{table['C'][row]:.4g}" for row in rows]}
     for k in search.ks_:
-        chosen = chosen_row(search, k)
+        chosen = search.chosen_row(k)
         columns[f"top-{k} %"] = [
             ("* " if row == chosen else "")
             + f"{100 * table[f'mean_top{k}'][row]:.2f}"
@@ -201,7 +194,7 @@ def _aligned(lines: list[list[str]]) -> list[str]:
 
 
 def _choice(search: Any, k: int) -> str:
-    share = search.cv_results_[f"certified_top{k}"][chosen_row(search, k)]
+    share = search.cv_results_[f"certified_top{k}"][search.chosen_row(k)]
     certain = f"{share:.1%} of the validation shortlists cannot change"
     chosen = f"k={k}: C={search.C_[k]:.4g}."
     if search.decided_[k]:

@@ -65,9 +65,10 @@ def _warn_of_search_over_k() -> None:
 
 
 class ShortlistClassifier(ClassifierMixin, BaseEstimator):
-    """A fitted classifier with classes_ and ``_scores(X)``, one column a class.
+    """What all classifiers here share: from scores to labels, shortlists and probabilities.
 
-    ``multilabel_`` tells whether it was trained on an indicator of several right labels.
+    A subclass has ``classes_`` and ``_scores(X)``, one column a class. ``multilabel_``
+    tells whether it was trained on an indicator of several right labels.
     """
 
     classes_: NDArray

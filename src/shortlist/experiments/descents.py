@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shortlist.experiments.parts import Parts
-from shortlist.experiments.protocol import MAX_K, classifier
+from shortlist.experiments.protocol import accuracies, classifier
 from shortlist.experiments.units import Task
 from shortlist.losses import Loss
 
@@ -216,7 +216,9 @@ def _descend(
     points = []
     for steps in range(max(checkpoints) + 1):
         if steps in checkpoints:
-            points.append(_look(weights, value, steps, start.classes_, parts))
+            val = accuracies(parts.y_val, parts.X_val @ weights, start.classes_)
+            test = accuracies(parts.y_test, parts.X_test @ weights, start.classes_)
+            points.append(Checkpoint(steps, value, val, test))
         slope = float(np.vdot(gradient, gradient))
         while True:
             trial = weights - step * gradient
@@ -227,14 +229,3 @@ def _descend(
         weights, value, gradient = trial, trial_value, trial_gradient
         step *= 2
     return tuple(points)
-
-
-def _look(weights: Any, value: float, steps: int, classes: Any, parts: Parts) -> Checkpoint:
-    from shortlist.metrics import topk_accuracy_curve
-
-    def accuracies(X: Any, y: Any) -> tuple[float, ...]:
-        curve = topk_accuracy_curve(y, X @ weights, min(MAX_K, len(classes)), labels=classes)
-        return tuple((100 * curve).tolist())
-
-    val, test = accuracies(parts.X_val, parts.y_val), accuracies(parts.X_test, parts.y_test)
-    return Checkpoint(steps, value, val, test)

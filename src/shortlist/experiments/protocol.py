@@ -274,5 +274,15 @@ def _accuracies(ranks: NDArray, fitted: Any) -> tuple[float, ...]:
     return tuple(100.0 * float(np.mean(ranks <= k)) for k in range(1, max_k + 1))
 
 
+def accuracies(
+    y: Any, scores: NDArray, classes: NDArray, max_k: int = MAX_K, ties: str = "optimistic"
+) -> tuple[float, ...]:
+    """Top-k accuracy of scores, one column a class, in per cent for k = 1, ..., max_k."""
+    from shortlist.metrics import topk_accuracy_curve
+
+    curve = topk_accuracy_curve(y, scores, min(max_k, len(classes)), ties, labels=classes)
+    return tuple((100 * curve).tolist())
+
+
 def _packed(hits: NDArray[np.bool_]) -> str:
     return base64.b64encode(np.packbits(hits).tobytes()).decode("ascii")

@@ -13,7 +13,7 @@ import numpy as np
 from shortlist.experiments import paper
 from shortlist.experiments.comparison import Dataset, accuracy_rows, mark_best
 from shortlist.experiments.descents import Primal
-from shortlist.experiments.protocol import classifier, kernels_of
+from shortlist.experiments.protocol import accuracies, classifier, kernels_of
 from shortlist.experiments.report import Figure, Remark, Section, Table, Value
 from shortlist.experiments.report.prose import Prose
 from shortlist.experiments.units import Task, Unit
@@ -98,11 +98,16 @@ class DrawTask(Task):
                 for C, w in zip(Cs, weights, strict=True)
             ]
         classes = fitted[0].classes_
-        on_val = [_accuracies(X_val, y_val, w, classes) for w in weights]
+
+        def tested(X: Any, y: Any, weights: Any) -> tuple[float, ...]:
+            # A tie counts by its chance of being broken well.
+            return accuracies(y, scores(X, weights), classes, max(KS), "expected")
+
+        on_val = [tested(X_val, y_val, w) for w in weights]
         chosen = {}
         for k in KS:
             best = max(range(len(Cs)), key=lambda i: on_val[i][k - 1])
-            on_test = _accuracies(X_test, y_test, weights[best], classes)
+            on_test = tested(X_test, y_test, weights[best])
             rows = tuple(tuple(row) for row in weights[best].tolist())
             chosen[k] = DrawModel(Cs[best], on_val[best], on_test, rows)
         seconds = time.perf_counter() - clock
@@ -134,14 +139,6 @@ def scores(X: Any, weights: Any) -> Any:
 
 def _weights(model: Any) -> Any:
     return np.vstack([model.coef_.T, model.intercept_[None, :]]).astype(np.float64)
-
-
-def _accuracies(X: Any, y: Any, weights: Any, classes: Any) -> tuple[float, ...]:
-    """Top-1 and top-2 accuracy in per cent; a tie counts by its chance of being broken well."""
-    from shortlist.metrics import topk_accuracy_curve
-
-    curve = topk_accuracy_curve(y, scores(X, weights), max(KS), "expected", labels=classes)
-    return tuple((100 * curve).tolist())
 
 
 def _nearest_classes(weights: Any) -> float:
@@ -281,8 +278,8 @@ def _remarks(
 ) -> list[Remark]:
     cells = [(method, k) for method in paper.methods("circle") for k in KS]
     facts = {"draws": len(by_row["lr-multi"]), "spread": spread, "cells": len(cells)}
-    outside = _PROSE("one_draw", **facts, outside=_outside_our_range(tested, cells))
-    remarks = [Remark("One draw says little", outside)]
+    text = _PROSE("one_draw", **facts, outside=_outside_our_range(tested, cells))
+    remarks = [Remark("One draw says little", text)]
     if SEVERAL in tested:
         from_softmax, several = tested[TRUNCATED][:, 1], tested[SEVERAL][:, 1]
         text = _PROSE("starts", softmax=from_softmax, several=several, starts=starts)

@@ -6,7 +6,6 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -169,12 +168,12 @@ def _on_paper_grid(
         return {}
     n = outcome.parts.X_train.shape[0]
     low, high = math.ceil(math.log10(_SMALLEST_C * n)), math.floor(math.log10(_LARGEST_C * n))
-    grid: dict[str, Any] = {
-        "exponents": tuple(range(low, high + 1)),
-        "extended_exponents": (low, high),
+    grid = tuple(range(low, high + 1))
+    again = {
+        m: replace(task, exponents=grid, extended_exponents=(low, high), per_decade=1, scale=1 / n)
+        for m, task in tasks.items()
+        if m in far
     }
-    grid |= {"per_decade": 1, "scale": 1.0 / n}
-    again = {m: replace(task, **grid) for m, task in tasks.items() if m in far}
     units = [_unit(outcome.dataset, t, outcome.parts, ", the paper’s grid") for t in again.values()]
     computed = context.compute(f"{outcome.dataset.key}, the paper’s grid", units)
     return dict(zip(again, computed, strict=True))

@@ -43,5 +43,7 @@ def _environment() -> Any:
     environment = Environment(
         loader=FunctionLoader(asset), autoescape=False, undefined=StrictUndefined
     )
+    # A line that holds only a condition leaves no blank line: it would part paragraphs.
+    environment.trim_blocks = environment.lstrip_blocks = True
     environment.filters["points"] = lambda number, digits=1: f"{number:.{digits}f}"
     return environment
