@@ -207,7 +207,7 @@ class RemoteStorage(ExplicitWeights, NoSupportVisits):
             parts = min(n_rounds, MOST_SUPPORT_PARTS) if near else 1
             passes = max(min(SUPPORT_ROUNDS * n_rounds, MOST_SUPPORT_ROUNDS), SUPPORT_PASSES)
             left, sigma = AFTER_EPOCH.gap_left, self.sigma["polish"]
-            visits = Rounds("polish", seed, count, sigma, parts, parts * passes, left)
+            visits = Rounds("polish", seed, count, sigma, parts, parts * passes, left, state.enough)
             # These add nothing to the estimate of the gap.
             yield from (0.0 for _ in self._made(visits, loss, state, costs, every))
 
