@@ -40,9 +40,8 @@ class Rounds:
     one would have needed, and a little more.
 
     A pass over the examples, or a ``share`` of them, takes ``per_pass`` rounds. Rounds end after
-    ``most``, or with a pass that saw at most ``gap_left`` of the first one's gap, or ``enough``.
-    ``number`` counts those made, ``gaps`` has the gap of each pass, ``rounding`` adds up as in
-    ``State``.
+    ``most``, or with a pass that saw at most ``gap_left`` of the first one's gap. ``number`` counts
+    those made, ``gaps`` has the gap of each pass, ``rounding`` adds up as in ``State``.
     """
 
     kind: Kind
@@ -52,7 +51,6 @@ class Rounds:
     per_pass: int
     most: int
     gap_left: float = 0.0
-    enough: float = 0.0
     share: float = 1.0
     number: int = 0
     gaps: tuple[float, ...] = ()
@@ -63,7 +61,7 @@ class Rounds:
         if self.number >= self.most:
             return True
         between = self.number > 0 and self.number % self.per_pass == 0
-        return between and self.gaps[-1] <= max(self.gap_left * self.gaps[0], self.enough)
+        return between and self.gaps[-1] <= self.gap_left * self.gaps[0]
 
     def after(self, visited: Sequence[Visited], change: NDArray, weights: NDArray) -> Rounds:
         """The rounds after one more, which changed W by ``change`` to ``weights``."""

@@ -38,7 +38,7 @@ class State:
 
     ``rounding`` bounds how far the weights are from those of the duals: their squared distance is
     at most about ``rounding`` times the squared unit roundoff. ``enough`` is a gap that is small
-    enough for visits on the support: storages that make them in their epochs end them there.
+    enough for visits on the support: a storage that makes them in its epochs may end them there.
     """
 
     weights: NDArray

@@ -68,8 +68,8 @@ def ascend(run: Run, random: np.random.Generator, patience: float = np.inf) -> s
             spent = run.epochs - first_epoch
             next_look = run.epochs + max(1.0, spent)
             earliest = run.epochs + 0.1 * spent
-            if part < 1.0:  # what it did tells little of a whole epoch
-                part = 1.0
+            if part < 1.0:  # what it did tells little of a whole epoch, which comes next
+                part, next_look = 1.0, run.epochs + 1.0
             else:
                 too_many = spent > MAX_EPOCHS_OVER_PATIENCE * patience
                 left = min(patience, run.max_epochs - run.epochs) if patience < np.inf else np.inf
