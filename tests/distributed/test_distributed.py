@@ -19,6 +19,7 @@ from shortlist import TopKClassifier, TopKClassifierCV, distributed, load  # noq
 from shortlist.datasets import write_libsvm  # noqa: E402
 from shortlist.distributed.cluster import Cluster, connected  # noqa: E402
 from shortlist.distributed.group import Group  # noqa: E402
+from shortlist.distributed.rounds import Rounds  # noqa: E402
 from shortlist.distributed.shards import ArrayShard, shards_of_files  # noqa: E402
 from shortlist.distributed.storage import RemoteRows, rounds_of  # noqa: E402
 from tests.solvers.problems import make_data  # noqa: E402
@@ -199,6 +200,85 @@ def test_a_killed_worker_is_replaced():
         group.close()
     assert told
     check(model, loss)
+
+
+def test_a_worker_that_is_killed_while_another_waits_for_it():
+    """In mid-round: the other is let go, and goes on with the replacement."""
+    parts = dealt(2)
+    group = group_of(*parts)
+    told = []
+
+    def stop(progress):
+        if not told:
+            told.append(group.loaded[1].process)
+            os.kill(told[0], signal.SIGSTOP)
+            threading.Timer(0.5, os.kill, (told[0], signal.SIGKILL)).start()
+
+    try:
+        with pytest.warns(RuntimeWarning, match=r"worker 1 .*shard 1\) died and is replaced"):
+            model = train(group, parts, "smooth_hinge", callback=stop)
+        assert group.board is not None
+    finally:
+        group.close()
+    check(model, "smooth_hinge")
+
+
+def test_a_worker_that_others_wait_for_is_named(groups):
+    """Not the one that waits, though that has not answered either."""
+    group, told = groups[2], []
+    process, before = RemoteRows(group, None).group.loaded[1].process, group.timeout
+
+    def stop(progress):
+        group.timeout = before
+        if not told:
+            told.append(process)
+            group.timeout = 1.0
+            os.kill(process, signal.SIGSTOP)
+            threading.Timer(2.5, os.kill, (process, signal.SIGCONT)).start()
+
+    try:
+        with pytest.warns(RuntimeWarning) as warned:
+            train(group, dealt(2), "hinge", callback=stop)
+    finally:
+        group.timeout = before
+    first = next(str(each.message) for each in warned if "answered" in str(each.message))
+    assert first.startswith("worker 1 on node")
+
+
+def test_what_a_worker_raises_while_another_waits_for_it(groups):
+    group = groups[2]
+    train(group, dealt(2))
+    group.ask_one(1, "set_costs", Y[:3], None)
+    rounds, loss = Rounds("epoch", 0, 2, 1.0, 4, 4), group.prepared["open"](0)[3]
+    weights = np.zeros((6, 4), X.dtype)
+    with pytest.raises(TypeError, match="NoneType"):
+        group.ask_together("visit_rounds", lambda turn: (rounds, loss, weights, 1, turn))
+    check(train(group, dealt(2)))
+
+
+@pytest.mark.parametrize("loss", ["softmax", "hinge"])
+def test_sums_through_ray_are_those_on_the_board(monkeypatch, loss):
+    """As many rounds either way: the same steps. Workers on several machines have no board."""
+    from shortlist.distributed import storage
+    from shortlist.solvers.strategy import train as strategy
+
+    monkeypatch.setattr(strategy, "_descend_at_once", lambda *_: False)
+    monkeypatch.setattr(storage, "MOST_SUPPORT_PARTS", 1)
+    found = []
+    for board in (True, False):
+        group = group_of(*dealt(2))
+        group.rows_per_round = 20
+        if not board:
+            monkeypatch.setattr(group, "share_board", lambda *_: None)
+        try:
+            found.append(train(group, dealt(2), loss))
+        finally:
+            group.close()
+    check(found[1], loss)
+    here, there = (model.result_ for model in found)
+    assert here.epochs == there.epochs
+    assert here.primal == pytest.approx(there.primal, rel=1e-9)
+    np.testing.assert_allclose(found[0].coef_, found[1].coef_, rtol=1e-6, atol=1e-9)
 
 
 class Cut(Exception):

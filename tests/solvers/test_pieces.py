@@ -12,6 +12,7 @@ from shortlist.solvers.problem import Problem
 from shortlist.solvers.storage import Costs, DenseStorage, PiecedStorage, pieces
 from shortlist.solvers.storage.mixing import mixtures
 from shortlist.solvers.storage.support import IN_ROUND
+from shortlist.solvers.strategy import ascent
 from shortlist.solvers.strategy.path import Path
 from shortlist.solvers.strategy.train import train
 from shortlist.solvers.threads import Crew
@@ -280,18 +281,44 @@ def test_passes_over_the_support_are_those_in_memory(lists, monkeypatch):
     assert nothing[1].size == 0
 
 
-def test_hinges_in_pieces_take_hardly_more_epochs():
-    """Many visits on the support of one piece alone took three times as many."""
+def hinge_problems() -> tuple[Problem, Problem]:
+    """A smooth top-3 hinge on 1500 examples in memory, and in ten pieces."""
     random = np.random.default_rng(0)
     y = random.integers(0, 12, 1500)
     X = random.normal(size=(12, 120))[y] + 2 * random.normal(size=(1500, 120))
     X /= np.linalg.norm(X, axis=1, keepdims=True)
     loss, costs = Instance("smooth_hinge", m=12, k=3, smoothing=1.0).loss(), Costs(y, np.ones(1500))
-    here = train(Problem(DenseStorage(X, 1.0), costs, 12, loss), seed=0)
-    pieces = PiecedStorage(rows_on_disk(X), 1.0, 150)
-    there = train(Problem(pieces, costs, 12, loss), seed=0)
+    here = Problem(DenseStorage(X, 1.0), costs, 12, loss)
+    return here, Problem(PiecedStorage(rows_on_disk(X), 1.0, 150), costs, 12, loss)
+
+
+def test_hinges_in_pieces_take_hardly_more_epochs():
+    """Many visits on the support of one piece alone took three times as many."""
+    here, there = (train(problem, seed=0) for problem in hinge_problems())
     assert here.result.solver == there.result.solver == "sdca"
     assert there.result.epochs <= here.result.epochs + 2
+
+
+def test_passes_over_the_support_end_at_the_gap_asked_for(monkeypatch):
+    """Each reads rows again: none is made for digits that nobody wants."""
+    passes = []
+    make_pass = PiecedStorage.support_pass
+
+    def counted(self, *options):
+        passes.append(make_pass(self, *options))
+        return passes[-1]
+
+    monkeypatch.setattr(PiecedStorage, "support_pass", counted)
+    problem = hinge_problems()[1]
+    found = train(problem, tol=1e-4, seed=0).result
+    few = len(passes)
+    passes.clear()
+    monkeypatch.setattr(ascent, "SUPPORT_GAP", 0.0)
+    without = train(problem, tol=1e-4, seed=0).result
+    assert found.status == without.status == "converged"
+    assert max(found.relative_gap, without.relative_gap) <= 1e-4
+    assert found.epochs <= without.epochs
+    assert few <= 0.8 * len(passes)
 
 
 GIB = 1 << 30

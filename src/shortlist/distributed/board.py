@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 import mmap
 import os
+import secrets
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -31,9 +32,10 @@ class SumLostError(Exception):
 
 
 class Place(NamedTuple):
-    """Where a board is, for workers, and what is added up there."""
+    """Where a board is, for workers, and what is added up there; ``mark`` tells it from others."""
 
     path: str
+    mark: int
     n_workers: int
     shape: tuple[int, ...]
     dtype: np.dtype
@@ -48,9 +50,9 @@ class Place(NamedTuple):
 class Board:
     """Changes of W and reports, a place for each worker.
 
-    ``signals`` tell which turn each worker has written last, and, in the last place, that one is
-    lost. There are two sides, for odd and even turns: whoever writes a turn has read the one
-    before, so that all have read the one before that.
+    ``signals`` tell which turn each worker has written last, and, in the last line, that one is
+    lost; that line ends with the board's mark. There are two sides, for odd and even turns: whoever
+    writes a turn has read the one before, so that all have read the one before that.
     """
 
     def __init__(self, memory: mmap.mmap, place: Place) -> None:
@@ -66,10 +68,14 @@ class Board:
         self._changes = self._changes.reshape(2, count, *place.shape)
 
     @classmethod
-    def joined(cls, place: Place) -> Board:
-        """The board that the driver has made; raises OSError if it cannot be reached."""
-        with open(place.path, "r+b") as file:
-            return cls(mmap.mmap(file.fileno(), place.nbytes), place)
+    def joined(cls, place: Place) -> Board | None:
+        """The board that the driver has made, if it can be reached."""
+        try:
+            with open(place.path, "r+b") as file:
+                board = cls(mmap.mmap(file.fileno(), place.nbytes), place)
+        except (OSError, ValueError):  # no such file, or a shorter one
+            return None
+        return board if board.signals[-1] == place.mark else None
 
     def room(self, turn: int, number: int) -> NDArray:
         """Where a worker writes its change."""
@@ -98,14 +104,15 @@ class OwnBoard(Board):
         self._calls = 0
         self._file = os.memfd_create("shortlist-sums")
         path = f"/proc/{os.getpid()}/fd/{self._file}"
-        self.place = Place(path, n_workers, shape, np.dtype(dtype))
+        self.place = Place(path, secrets.randbits(62), n_workers, shape, np.dtype(dtype))
         os.ftruncate(self._file, self.place.nbytes)
         super().__init__(mmap.mmap(self._file, self.place.nbytes), self.place)
+        self.signals[-1] = self.place.mark
 
     @classmethod
     def made(cls, n_workers: int, shape: tuple[int, ...], dtype: Any) -> OwnBoard | None:
         """A board, unless it would be too large or the system has no such files."""
-        needed = Place("", n_workers, shape, np.dtype(dtype)).nbytes
+        needed = Place("", 0, n_workers, shape, np.dtype(dtype)).nbytes
         if needed > MOST_BYTES or not hasattr(os, "memfd_create"):
             return None
         return cls(n_workers, shape, dtype)

@@ -62,13 +62,10 @@ class Group:
     def share_board(self, shape: tuple[int, ...], dtype: Any) -> None:
         """Let workers add up arrays among themselves, if all can reach memory of this process."""
         self._drop_board()
-        here = ray.get_runtime_context().get_node_id()
-        if any(loaded.node_id != here for loaded in self.loaded):
-            return
         self.board = OwnBoard.made(len(self), shape, dtype)
         if self.board is not None:
-            place = self.board.place
-            if not all(self.prepare("join", lambda number: (place, number))):
+            place, node = self.board.place, ray.get_runtime_context().get_node_id()
+            if not all(self.prepare("join", lambda number: (place, number, node))):
                 self._drop_board()
 
     def _drop_board(self) -> None:

@@ -45,7 +45,6 @@ class Loaded:
     data: LabeledData
     width: float
     node: str
-    node_id: str
     process: int
 
 
@@ -72,7 +71,6 @@ class Worker:
 
     def load(self, shard: Shard, memory_limit: int | None, reading: dict[str, Any]) -> Loaded:
         """Read the shard, with further options for its reader."""
-        from ray import get_runtime_context
         from ray.util import get_node_ip_address
         from scipy import sparse
 
@@ -88,7 +86,6 @@ class Worker:
             replace(found, X=None, ids=None),
             float(entries) + 1.0,
             get_node_ip_address(),
-            get_runtime_context().get_node_id(),
             os.getpid(),
         )
 
@@ -117,14 +114,14 @@ class Worker:
         self.storage = storage
         return Opened(storage.kappa, storage.keeps_duals, plan)
 
-    def join(self, place: Place, number: int) -> bool:
-        """Take part in sums on the driver's board, if it can be reached."""
-        self.board, self.number = None, number
-        try:
-            self.board = Board.joined(place)
-        except OSError:
-            return False
-        return True
+    def join(self, place: Place, number: int, node: str) -> bool:
+        """Take part in sums on the board of a driver on this node; whether it can be reached."""
+        from ray import get_runtime_context
+
+        self.number = number
+        near = get_runtime_context().get_node_id() == node
+        self.board = Board.joined(place) if near else None
+        return self.board is not None
 
     def apply(self, function: Callable[..., Any], *arguments: Any) -> Any:
         """``function(rows, *arguments)``."""

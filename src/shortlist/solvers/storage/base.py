@@ -40,13 +40,15 @@ class State:
     """The variables of SDCA: weights that belong to the duals v (n, m), and warm starts.
 
     ``rounding`` bounds how far the weights are from those of the duals: their squared distance is
-    at most about ``rounding`` times the squared unit roundoff.
+    at most about ``rounding`` times the squared unit roundoff. ``enough`` is a gap that is small
+    enough for visits on the support: a storage that makes them in its epochs may end them there.
     """
 
     weights: NDArray
     duals: Duals
     starts: NDArray
     rounding: float = 0.0
+    enough: float = 0.0
 
 
 @dataclass

@@ -43,6 +43,9 @@ from shortlist.solvers.storage.support import (
 )
 from shortlist.solvers.threads import Crew
 
+# Of the gap that a pass over the support finds, the share that it leaves. Measured: 0.2 to 0.5.
+LEFT_BY_PASS = 0.4
+
 DualsPlace = Literal["memory", "mapped", "none"]
 Read = TypeVar("Read")
 Visit = Callable[[FeatureStorage, Mixture, State, Costs], float]
@@ -165,7 +168,8 @@ class PiecedStorage(ExplicitWeights, LocalDuals, NoSupportVisits):
                 gap, rows = self.support_pass(loss, random.permutation(rows), state, costs)
                 yield 0.0
                 first = gap if first is None else first
-                if gap <= AFTER_EPOCH.gap_left * first:
+                enough = max(AFTER_EPOCH.gap_left * first, state.enough / LEFT_BY_PASS)
+                if gap <= enough:
                     break
 
     def support_rows(self, state: State, costs: Costs) -> NDArray:

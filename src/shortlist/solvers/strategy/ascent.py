@@ -50,11 +50,11 @@ def ascend(run: Run, random: np.random.Generator, patience: float = np.inf) -> s
     part = 1.0
     while run.epochs < run.max_epochs:
         order = random.permutation(active)[: math.ceil(part * active.size)]
+        run.state.enough = SUPPORT_GAP * run.wanted
         estimate = _epoch(run, order, every, part)
         if on_support:
-            enough = SUPPORT_GAP * run.wanted
             run.epochs += polish_support(
-                problem.storage, problem.loss, run.state, problem.costs, random, enough
+                problem.storage, problem.loss, run.state, problem.costs, random, run.state.enough
             )
         promising = share_left * estimate <= 0.8 * run.wanted and run.epochs >= earliest
         if promising or run.epochs >= min(next_look, run.max_epochs):
@@ -68,8 +68,8 @@ def ascend(run: Run, random: np.random.Generator, patience: float = np.inf) -> s
             spent = run.epochs - first_epoch
             next_look = run.epochs + max(1.0, spent)
             earliest = run.epochs + 0.1 * spent
-            if part < 1.0:  # what it did tells little of a whole epoch
-                part = 1.0
+            if part < 1.0:  # what it did tells little of a whole epoch, which comes next
+                part, next_look = 1.0, run.epochs + 1.0
             else:
                 too_many = spent > MAX_EPOCHS_OVER_PATIENCE * patience
                 left = min(patience, run.max_epochs - run.epochs) if patience < np.inf else np.inf
