@@ -73,6 +73,13 @@ class Support:
         """Only these examples are visited from now on; returns the numbers to visit them by."""
         return order
 
+    def step_jointly(self, loss: Loss) -> float:
+        """Move all duals along their last changes after a round of visits, where that is cheap.
+
+        Returns by how much the dual objective rises.
+        """
+        return 0.0
+
 
 class Sums(NamedTuple):
     """Sums over examples that a certificate is made of; see ``kernels.gradient``.
