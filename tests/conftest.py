@@ -16,8 +16,8 @@ if workers := os.environ.get("PYTEST_XDIST_WORKER_COUNT"):
     for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
         os.environ.setdefault(variable, str(share))
 
-# A shell without a terminal starts its background jobs with Ctrl-C ignored, and nohup ignores a lost
-# terminal. Processes inherit that, and tests of interrupts would wait in vain for what they start.
+# Shells without a terminal start background jobs with Ctrl-C ignored, and nohup has a lost terminal
+# ignored. Processes inherit that, and tests would wait in vain for those they interrupt to end.
 for name, default in (("SIGINT", signal.default_int_handler), ("SIGHUP", signal.SIG_DFL)):
     number = getattr(signal, name, None)  # Windows has no SIGHUP
     if number is not None and signal.getsignal(number) is signal.SIG_IGN:

@@ -167,3 +167,24 @@ def test_scores_come_with_the_shortlist(digits):
     labels, scores = model.predict_topk(new, 3, return_scores=True)
     np.testing.assert_array_equal(labels, model.predict_topk(new, 3))
     np.testing.assert_array_equal(scores, -np.sort(-model.decision_function(new))[:, :3])
+
+
+@pytest.mark.parametrize("loss", ["ova_logistic", "ova_hinge", "entropy"])
+def test_a_search_certifies_class_by_class(loss):
+    """With one C and a validation set, the search's model is that of a path."""
+    X, y = load_digits(return_X_y=True)
+    X, y, new, labels = X[:900] / 16, y[:900], X[900:] / 16, y[900:]
+    options = {"tol": 1e-4, "random_state": 0}
+    search = TopKClassifierCV(loss, Cs=[0.01], ks=(1, 3), **options)
+    search.fit(X, y, X_val=new, y_val=labels)
+    (model,) = TopKClassifier(loss, **options).fit_path(X, y, [0.01])
+    exact = TopKClassifier(loss, C=0.01, tol=1e-9, max_epochs=5000, random_state=0).fit(X, y)
+    for k in (1, 3):
+        share = search.cv_results_[f"certified_top{k}"][0]
+        by_whole_gap = model.certified_topk(new, k).mean()
+        if loss == "entropy":
+            assert share == pytest.approx(by_whole_gap)
+        else:
+            assert share > by_whole_gap + 0.02
+        same = (np.sort(model.predict_topk(new, k)) == np.sort(exact.predict_topk(new, k))).all(1)
+        assert 0.0 < share <= same.mean()

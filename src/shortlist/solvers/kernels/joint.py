@@ -2,8 +2,9 @@
 
 Visits one by one converge slowly where examples are alike: they undo part of each other's changes,
 round after round. The best combination of the last round's change and of the step before it, as in
-the method of conjugate gradients, takes a third of the rounds. With inner products it costs little:
-the scores of a combination are the combination of the scores, which are known.
+the method of conjugate gradients, takes less than half of the rounds (digits with the rbf kernel,
+C = 1 and 10). With inner products it costs little: the scores of a combination are the combination
+of the scores, which are known.
 
 Visits on the support leave zero entries at zero, so that only the others are listed, and those of
 right labels: example i has the entries ``begin[i]`` to ``begin[i + 1]`` of ``classes``. The rows of
@@ -85,7 +86,8 @@ def joint_step(loss, linear, rows, w, y, cost, duals, begin, classes, past):
     for i in range(n):
         for e in range(begin[i], begin[i + 1]):
             v, s = duals[i, classes[e]], w[classes[e], i]
-            past[DUAL_STEP, e], past[SCORE_STEP, e] = v - past[LAST_DUAL, e], s - past[LAST_SCORE, e]
+            past[DUAL_STEP, e] = v - past[LAST_DUAL, e]
+            past[SCORE_STEP, e] = s - past[LAST_SCORE, e]
             past[LAST_DUAL, e], past[LAST_SCORE, e] = v, s
     return rise
 

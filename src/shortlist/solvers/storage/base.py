@@ -37,12 +37,15 @@ class State:
 
     ``rounding`` bounds how far the weights are from those of the duals: their squared distance is
     at most about ``rounding`` times the squared unit roundoff.
+
+    Of a start from the duals of other examples, ``fresh`` are those that it knows nothing about.
     """
 
     weights: NDArray
     duals: Duals
     starts: NDArray
     rounding: float = 0.0
+    fresh: NDArray | None = None
 
 
 @dataclass

@@ -27,8 +27,8 @@ from shortlist.solvers.threads import Crew
 BLOCK = 64
 # Examples of the support that are opened at once: their inner products take 128 MB in double.
 MOST_SUPPORT = 4096
-# Weights that are not zero: up to this share, rows of the matrix are added for each. Beyond, products
-# with all weights are as fast: 3 ms for 1797 examples and 10 classes in double, 2 ms here.
+# Up to this share of weights that are not zero, rows of the matrix are added for each. Beyond,
+# products with all weights are as fast: 3 ms for 1797 examples and 10 classes in double.
 MOST_LISTED = 0.2
 # Additions to scores in one call of a kernel, which cannot be interrupted: tenths of a second.
 ADDITIONS_PER_CALL = 1e9

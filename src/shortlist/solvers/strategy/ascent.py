@@ -18,6 +18,8 @@ MAX_EPOCHS_OVER_PATIENCE = 3.0
 RESOLUTION_ULPS = 8
 # Visits on the support end when its gap is this share of the gap that is asked for.
 SUPPORT_GAP = 0.3
+# Passes over new examples before all are visited. More gain little: the others have to follow.
+FRESH_PASSES = 1
 # Looks in a row without progress that end training. The bound on rounding, which is part of the
 # gap, hides the last digits that are still gained.
 IDLE_LOOKS = 4
@@ -72,8 +74,29 @@ def ascend(run: Run, random: np.random.Generator, patience: float = np.inf) -> s
     return "converged" if run.history[-1].within(run.tol) else "max_epochs"
 
 
-def _epoch(run: Run, order: np.ndarray, every: int) -> float:
-    """Visit the examples in this order; returns the estimated gap."""
+def visit_fresh(run: Run, random: np.random.Generator) -> bool:
+    """Visit the examples that are new to the duals, and the support, before all others.
+
+    After a small change this is most of what there is to do, or all of it. Returns whether the gap
+    is small enough.
+    """
+    problem, new = run.problem, run.state.fresh
+    assert new is not None
+    run.state.fresh = None
+    active = active_examples(problem.costs)
+    fresh = np.intersect1d(active, new)
+    for _ in range(FRESH_PASSES if fresh.size else 0):
+        _epoch(run, random.permutation(fresh), 1, fresh.size / active.size)
+    if problem.loss.sparse_duals and np.isfinite(problem.storage.support_price):
+        enough = SUPPORT_GAP * run.wanted
+        run.epochs += polish_support(
+            problem.storage, problem.loss, run.state, problem.costs, random, enough
+        )
+    return run.certify().within(run.tol)
+
+
+def _epoch(run: Run, order: np.ndarray, every: int, share: float = 1.0) -> float:
+    """Visit the examples in this order, a share of all; returns the estimated gap."""
     problem = run.problem
     parts = problem.storage.epoch(
         problem.loss, order, run.state, problem.costs, every, problem.crew
@@ -82,7 +105,7 @@ def _epoch(run: Run, order: np.ndarray, every: int) -> float:
     for part in parts:
         estimate += part
         run.offer()
-    run.epochs += 1
+    run.epochs += share
     return estimate
 
 
