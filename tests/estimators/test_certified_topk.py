@@ -8,6 +8,7 @@ from scipy import sparse
 from sklearn.datasets import load_digits
 
 from shortlist import TopKClassifier, TopKClassifierCV, load, losses, save
+from shortlist.estimators import cv_paths
 from shortlist.estimators.certified import distances_of_classes
 
 
@@ -170,21 +171,18 @@ def test_scores_come_with_the_shortlist(digits):
 
 
 @pytest.mark.parametrize("loss", ["ova_logistic", "ova_hinge", "entropy"])
-def test_a_search_certifies_class_by_class(loss):
-    """With one C and a validation set, the search's model is that of a path."""
+def test_a_search_certifies_class_by_class(loss, monkeypatch):
+    """The same search by the gap as a whole certifies less, if classes have gaps of their own."""
     X, y = load_digits(return_X_y=True)
     X, y, new, labels = X[:900] / 16, y[:900], X[900:] / 16, y[900:]
-    options = {"tol": 1e-4, "random_state": 0}
-    search = TopKClassifierCV(loss, Cs=[0.01], ks=(1, 3), **options)
+    search = TopKClassifierCV(loss, Cs=[0.01], ks=(1, 3), tol=1e-4, random_state=0)
     search.fit(X, y, X_val=new, y_val=labels)
-    (model,) = TopKClassifier(loss, **options).fit_path(X, y, [0.01])
-    exact = TopKClassifier(loss, C=0.01, tol=1e-9, max_epochs=5000, random_state=0).fit(X, y)
-    for k in (1, 3):
-        share = search.cv_results_[f"certified_top{k}"][0]
-        by_whole_gap = model.certified_topk(new, k).mean()
-        if loss == "entropy":
-            assert share == pytest.approx(by_whole_gap)
-        else:
-            assert share > by_whole_gap + 0.02
-        same = (np.sort(model.predict_topk(new, k)) == np.sort(exact.predict_topk(new, k))).all(1)
-        assert 0.0 < share <= same.mean()
+    shares = np.array([search.cv_results_[f"certified_top{k}"][0] for k in (1, 3)])
+    assert (shares > 0.02).all()
+    monkeypatch.setattr(cv_paths, "_distances", lambda path, model: None)
+    search.fit(X, y, X_val=new, y_val=labels)
+    by_whole_gap = np.array([search.cv_results_[f"certified_top{k}"][0] for k in (1, 3)])
+    if loss == "entropy":
+        np.testing.assert_array_equal(shares, by_whole_gap)
+    else:
+        assert (shares > by_whole_gap + 0.02).all()
