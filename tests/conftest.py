@@ -1,6 +1,7 @@
 """Settings all tests share."""
 
 import os
+import signal
 
 import pytest
 from hypothesis import settings
@@ -14,6 +15,13 @@ if workers := os.environ.get("PYTEST_XDIST_WORKER_COUNT"):
     threadpool_limits(share)
     for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
         os.environ.setdefault(variable, str(share))
+
+# Shells without a terminal start background jobs with Ctrl-C ignored, and nohup has a lost terminal
+# ignored. Processes inherit that, and tests would wait in vain for those they interrupt to end.
+for name, default in (("SIGINT", signal.default_int_handler), ("SIGHUP", signal.SIG_DFL)):
+    number = getattr(signal, name, None)  # Windows has no SIGHUP
+    if number is not None and signal.getsignal(number) is signal.SIG_IGN:
+        signal.signal(number, default)
 
 # No deadline: the first example compiles kernels. Derandomised: a failure here is a failure
 # everywhere, and the seeds that searched further are in the batteries themselves.

@@ -8,6 +8,7 @@ from scipy import sparse
 from sklearn.datasets import load_digits
 
 from shortlist import TopKClassifier, TopKClassifierCV, load, losses, save
+from shortlist.estimators import cv_paths
 from shortlist.estimators.certified import distances_of_classes
 
 
@@ -167,3 +168,21 @@ def test_scores_come_with_the_shortlist(digits):
     labels, scores = model.predict_topk(new, 3, return_scores=True)
     np.testing.assert_array_equal(labels, model.predict_topk(new, 3))
     np.testing.assert_array_equal(scores, -np.sort(-model.decision_function(new))[:, :3])
+
+
+@pytest.mark.parametrize("loss", ["ova_logistic", "ova_hinge", "entropy"])
+def test_a_search_certifies_class_by_class(loss, monkeypatch):
+    """The same search by the gap as a whole certifies less, if classes have gaps of their own."""
+    X, y = load_digits(return_X_y=True)
+    X, y, new, labels = X[:900] / 16, y[:900], X[900:] / 16, y[900:]
+    search = TopKClassifierCV(loss, Cs=[0.01], ks=(1, 3), tol=1e-4, random_state=0)
+    search.fit(X, y, X_val=new, y_val=labels)
+    shares = np.array([search.cv_results_[f"certified_top{k}"][0] for k in (1, 3)])
+    assert (shares > 0.02).all()
+    monkeypatch.setattr(cv_paths, "_distances", lambda path, model: None)
+    search.fit(X, y, X_val=new, y_val=labels)
+    by_whole_gap = np.array([search.cv_results_[f"certified_top{k}"][0] for k in (1, 3)])
+    if loss == "entropy":
+        np.testing.assert_array_equal(shares, by_whole_gap)
+    else:
+        assert (shares > by_whole_gap + 0.02).all()

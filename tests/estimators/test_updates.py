@@ -47,6 +47,31 @@ def test_an_update_takes_fewer_epochs_than_a_fit():
     assert model.result_.epochs <= 0.5 * fresh.result_.epochs
 
 
+@pytest.mark.parametrize(
+    "params",
+    [
+        {"loss": "entropy"},
+        {"loss": "smooth_hinge"},
+        {"loss": "smooth_hinge", "C": 10.0},
+        {"loss": "hinge", "C": 0.1},
+        {"loss": "ova_hinge", "C": 0.1},
+        {"loss": "ova_logistic"},
+    ],
+    ids=str,
+)
+def test_a_few_rows_take_less_than_half_of_a_fit(params):
+    """One row in a hundred is added to a small set, in which all classes overlap."""
+    rng = np.random.default_rng(0)
+    centres, y = rng.normal(size=(40, 64)), rng.integers(0, 40, 1500)
+    X = (centres[y] + 1.5 * rng.normal(size=(1500, 64))) / 8
+    model = TopKClassifier(**params, random_state=0).fit(X[:-15], y[:-15])
+    fresh = check(model.update(X[-15:], y[-15:]), X, y)
+    assert model.result_.epochs <= 0.5 * fresh.result_.epochs
+    # As many rows leave.
+    fewer = check(model.update(removed=np.arange(15)), X[15:], y[15:])
+    assert model.result_.epochs <= 0.5 * fewer.result_.epochs
+
+
 @pytest.mark.parametrize("kind", [np.asarray, sparse.csr_array])
 @pytest.mark.parametrize("params", LOSSES, ids=str)
 def test_rows_come_and_go(params, kind, data):

@@ -53,28 +53,32 @@ class CertifiedShortlists:
         """
         check_is_fitted(self)
         scores = self._scores(X)  # type: ignore[attr-defined]
-        n, m = scores.shape
+        m = scores.shape[1]
         k = check_k(self.k if k is None else k, m, "the number of classes")  # type: ignore[attr-defined]
-        if k == m:
-            return np.ones(n, bool)
         X = normalized(check_input(self, X, reset=False), self.normalize)  # type: ignore[attr-defined]
-        norms, rounding = self._norms(X), _rounding(scores)
-        order = np.argpartition(scores, m - k, axis=1)
-        certain = np.zeros(n, bool)
-        for distances in self._class_distances():
-            reach = norms[:, None] * distances
-            lowest = np.take_along_axis(scores - reach, order[:, m - k :], axis=1).min(axis=1)
-            highest = np.take_along_axis(scores + reach, order[:, : m - k], axis=1).max(axis=1)
-            certain |= lowest - highest > rounding
-        return certain
+        return self._certain(X, scores, np.array([k]))[0]
 
-    def _reach(self, X: Any, scores: NDArray) -> NDArray:
-        """How far two scores of a row can move towards each other on the way to the optimum.
+    def _certain(self, X: Any, scores: NDArray, ks: NDArray) -> NDArray:
+        """Whether the shortlists of every k in ``ks`` cannot change: (len(ks), n).
 
         X is checked and normalised, and ``scores`` are its scores.
         """
-        furthest = (np.sort(distances)[-2:].sum() for distances in self._class_distances())
-        return self._norms(X) * min(furthest, default=np.inf) + _rounding(scores)
+        n, m = scores.shape
+        certain = np.repeat((ks == m)[:, None], n, axis=1)
+        norms, rounding = self._norms(X), _rounding(scores)
+        spread = np.ptp(scores, axis=1)
+        for distances in self._class_distances():
+            if not (2.0 * norms * distances.min() < spread).any():
+                continue
+            reach = norms[:, None] * distances
+            lowest, highest = scores - reach, scores + reach
+            for row, k in enumerate(ks):
+                if k < m:
+                    order = np.argpartition(scores, m - k, axis=1)
+                    inside = np.take_along_axis(lowest, order[:, m - k :], axis=1).min(axis=1)
+                    outside = np.take_along_axis(highest, order[:, : m - k], axis=1).max(axis=1)
+                    certain[row] |= inside - outside > rounding
+        return certain
 
     def _norms(self, X: Any) -> NDArray:
         """|x| of each row, with the constant feature of the intercept."""

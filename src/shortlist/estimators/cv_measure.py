@@ -115,20 +115,10 @@ def _bounds(
     ``columns`` are those of the right labels.
     """
     n, most = scores.shape
-    reach = model._reach(part.X, scores)
     counts = np.ones(n) if part.counts is None else part.counts
-    certified, hits = np.zeros(len(lengths)), np.zeros(len(lengths))
-    if (reach < np.ptp(scores, axis=1)).any():
-        own = np.where(columns != NO_COLUMN, scores[np.arange(n), columns], -np.inf)
-        kept = min(int(lengths.max()) + 1, most)
-        best = -np.sort(-np.partition(scores, most - kept, axis=1)[:, most - kept :], axis=1)
-        for i, k in enumerate(lengths):
-            if k == most:
-                certain = np.ones(n, bool)
-            else:
-                certain = best[:, k - 1].astype(np.float64) - best[:, k] > reach
-            certified[i] = counts[certain].sum()
-            hits[i] = counts[certain & (own >= best[:, k - 1])].sum()
     total = counts.sum()
-    lowest = hits / total
-    return certified / total, lowest, lowest + 1 - certified / total
+    certain = model._certain(part.X, scores, lengths)
+    own = np.where(columns != NO_COLUMN, scores[np.arange(n), columns], -np.inf)
+    in_list = [own >= np.partition(scores, most - k, axis=1)[:, most - k] for k in lengths]
+    certified, hits = certain @ counts / total, (certain & in_list) @ counts / total
+    return certified, hits, hits + 1 - certified

@@ -12,16 +12,21 @@ from typing import Any, Protocol
 
 import numpy as np
 from joblib import Parallel, delayed, effective_n_jobs
+from numpy.typing import NDArray
+from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import threadpool_limits
 
 from shortlist._memory import available_bytes
+from shortlist.estimators.certified import distances_of_classes
 from shortlist.estimators.cv_folds import Fold, Part
 from shortlist.estimators.cv_grid import SAME
 from shortlist.estimators.cv_measure import Measure, Measured
 from shortlist.estimators.linear import TopKClassifier
 from shortlist.estimators.paths import ModelPath
 from shortlist.estimators.progress import tell_fit
+from shortlist.estimators.training import constant_feature
+from shortlist.estimators.updates import LastFit
 
 
 @dataclass(frozen=True)
@@ -71,6 +76,7 @@ class SearchPath:
             result = model.result_
             if result.status == "interrupted":
                 raise KeyboardInterrupt
+            model._own_distances = _distances(path, model)
             measured = self.measure(model, held_out)
             self.outcomes[C] = FitOutcome(
                 measured, result.seconds, result.relative_gap, result.status
@@ -105,6 +111,22 @@ class SearchPath:
             name += f", fold {self.fold.number + 1}"  # a validation set is not a fold
         values[-1] += f" ({outcome.seconds:.1f} s)"
         tell_fit(f"{name}, C={C:g}", values)
+
+
+def _distances(path: ModelPath, model: TopKClassifier) -> NDArray | None:
+    """How far each class of the path's last model is from its optimum, if that can be told.
+
+    Only the classes of a separable loss have distances of their own.
+    """
+    problem, rows, solution = path.path.at(path.last_C), path.examples, path.path.last
+    in_memory = isinstance(rows.X, np.ndarray) or sparse.issparse(rows.X)
+    if solution is None or model.multilabel_ or not (problem.keeps_duals and in_memory):
+        return None
+    if problem.free_intercept or not problem.loss.separable:
+        return None
+    path.path.fill_left_out()
+    last = LastFit(solution, problem.loss, problem.costs, model.classes_, rows)
+    return distances_of_classes(last, constant_feature(model))
 
 
 class PathsRunner(Protocol):

@@ -32,6 +32,8 @@ from shortlist.solvers.strategy.train import Solution
 
 # Data and duals of at most so many bytes are kept whether or not the user asked for it.
 SMALL = 1 << 26
+# New rows are visited first if they are at most this share: more of them change all others' duals.
+MOST_FRESH = 0.1
 
 
 class Rows(NamedTuple):
@@ -161,6 +163,9 @@ def go_on(
     elif problem.loss.dual_loss.smooth:
         _give_shares(problem, duals, weights, len(kept), columns)
     state = state_from_duals(problem, duals, starts)
+    few = problem.storage.n - len(kept) <= MOST_FRESH * problem.storage.n
+    if few and not new_classes:  # all rows have to make room for a new class
+        state.fresh = np.arange(len(kept), problem.storage.n)
     by_descent = problem.loss.convex and solution.result.by_descent
     return state, weights if by_descent else None
 

@@ -65,7 +65,8 @@ def _hinge_value_gradient(loss, f, y, v, work):
 def _hinge_conjugate(loss, v, y):
     total = 0.0
     for j in range(v.shape[0]):
-        p = abs(np.float64(v[j]))
+        # Not |v_j|: steps of several examples at once take the formula to be quadratic.
+        p = -np.float64(v[j]) if j == y else np.float64(v[j])
         total += p * (0.5 * loss.gamma * p - 1.0)
     return total
 

@@ -306,7 +306,7 @@ def _is_among_labels(y, j):
 
 
 @overloaded
-def _is_right(y, j):
+def is_right(y, j):
     return _is_among_labels if is_array(y) else _is_label
 
 
@@ -345,7 +345,7 @@ def _close_sparse(duals, i, y, v):
         return
     # The right label is kept even at zero: support visits may change it.
     for j in range(v.shape[0]):
-        count += (v[j] == 0) and _is_right(y, j)
+        count += (v[j] == 0) and is_right(y, j)
     if count > duals.room[i]:
         duals.used[1] += duals.room[i]
         duals.begin[i] = duals.used[0]
@@ -354,7 +354,7 @@ def _close_sparse(duals, i, y, v):
     t = duals.begin[i]
     duals.counts[i] = count
     for j in range(v.shape[0]):
-        if v[j] != 0 or _is_right(y, j):
+        if v[j] != 0 or is_right(y, j):
             duals.values[t] = v[j]
             duals.columns[t] = j
             t += 1
@@ -364,7 +364,7 @@ def _close_sparse(duals, i, y, v):
 def _gather_dense(duals, i, y, classes, slots, v):
     count = 0
     for j in range(duals.shape[1]):
-        if duals[i, j] != 0 or _is_right(y, j):
+        if duals[i, j] != 0 or is_right(y, j):
             classes[count] = j
             slots[count] = j
             v[count] = duals[i, j]
@@ -378,7 +378,7 @@ def _gather_sparse(duals, i, y, classes, slots, v):
     begin = duals.begin[i]
     for slot in range(duals.counts[i]):
         j = np.int64(duals.columns[begin + slot])
-        if duals.values[begin + slot] != 0 or _is_right(y, j):
+        if duals.values[begin + slot] != 0 or is_right(y, j):
             classes[count] = j
             slots[count] = slot
             v[count] = duals.values[begin + slot]

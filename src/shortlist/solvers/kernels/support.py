@@ -58,7 +58,7 @@ def _place_labels(classes, count, y):
 
 
 @overloaded
-def _place(classes, count, y):
+def place_among(classes, count, y):
     """The label's place among the classes listed, or the row of places of all right labels.
 
     Also returns how many of them are wrong.
@@ -90,7 +90,7 @@ def visit_support(loss, rows, order, w, y, cost, kappa, duals, fewest, least_cha
     changes = 0.0
     for visit, i in enumerate(order):
         count = gather(duals, i, y[i], classes, slots, buffers[1])
-        place, wrong = _place(classes, count, y[i])
+        place, wrong = place_among(classes, count, y[i])
         if wrong + 1 < fewest:
             continue
         s, v, delta = buffers[0, :count], buffers[1, :count], buffers[2, :count]

@@ -170,7 +170,7 @@ class Run:
         """Compute the gap of the state and note it."""
         wanted = self.wanted
         found = self.problem.certify(self.state, wanted, self.primal)
-        if found.rounding > 0.0 and self.bound == 0.0:
+        if found.rounding > 0.0 and self.bound == 0.0 and self.problem.storage.explicit:
             # Only now is it known how small a gap is wanted, and so how much rounding may add.
             less = self.tol * max(min(found.primal, self.at_zero - found.dual), 0.0)
             if less < 0.5 * wanted:

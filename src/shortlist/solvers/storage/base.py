@@ -42,6 +42,8 @@ class State:
     ``rounding`` bounds how far the weights are from those of the duals: their squared distance is
     at most about ``rounding`` times the squared unit roundoff. ``enough`` is a gap that is small
     enough for visits on the support: a storage that makes them in its epochs may end them there.
+
+    Of a start from the duals of other examples, ``fresh`` are those that it knows nothing about.
     """
 
     weights: NDArray
@@ -49,6 +51,7 @@ class State:
     starts: NDArray
     rounding: float = 0.0
     enough: float = 0.0
+    fresh: NDArray | None = None
 
 
 @dataclass
@@ -77,6 +80,13 @@ class Support:
     def narrow(self, order: NDArray) -> NDArray:
         """Only these examples are visited from now on; returns the numbers to visit them by."""
         return order
+
+    def step_jointly(self, loss: Loss) -> float:
+        """Move all duals along their last changes after a round of visits, where that is cheap.
+
+        Returns by how much the dual objective rises.
+        """
+        return 0.0
 
 
 class Sums(NamedTuple):

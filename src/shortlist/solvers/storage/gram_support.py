@@ -6,7 +6,10 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from shortlist.losses.base import Loss
 from shortlist.solvers.duals import as_array
+from shortlist.solvers.kernels.inner import gather_square
+from shortlist.solvers.kernels.joint import joint_step, list_entries
 from shortlist.solvers.storage.base import State, Support, read_only
 
 # Of the examples opened, those still visited are copied to a smaller matrix below this share.
@@ -15,6 +18,16 @@ SHARE_WORTH_A_COPY = 0.7
 
 def weights_of(duals: NDArray, cost: NDArray) -> NDArray:
     return (duals * -cost[:, None]).astype(duals.dtype)
+
+
+def square_of(gram: NDArray, rows: NDArray, room: NDArray) -> NDArray:
+    """gram[rows][:, rows], put at the beginning of ``room``; ``rows`` increase.
+
+    The matrix may lie there itself: no entry moves towards the end.
+    """
+    square = room[: rows.size**2].reshape(rows.size, rows.size)
+    gather_square(gram, rows, square)
+    return read_only(square)
 
 
 @dataclass
@@ -31,16 +44,39 @@ class GramSupport(Support):
 
     numbers: NDArray = field(kw_only=True)
     state: State = field(kw_only=True)
+    # Where a smaller matrix is put; this one may lie there too.
+    room: NDArray = field(kw_only=True)
+
+    # Entries of the duals and what is known of earlier steps (see ``kernels.joint``).
+    past: tuple[NDArray, NDArray, NDArray] | None = None
+
+    def step_jointly(self, loss: Loss) -> float:
+        duals = as_array(self.duals)
+        if self.past is None:
+            self.past = list_entries(self.by_class, self.y, duals)
+            return 0.0
+        rise: float = joint_step(
+            loss.spec,
+            not loss.smooth,
+            self.view,
+            self.by_class,
+            self.y,
+            self.cost,
+            duals,
+            *self.past,
+        )
+        return rise
 
     def narrow(self, order: NDArray) -> NDArray:
         if order.size > SHARE_WORTH_A_COPY * self.numbers.size:
             return order
         self.put_back()
         kept = np.sort(order)
-        self.view = self.view._replace(gram=read_only(self.view.gram[np.ix_(kept, kept)]))
+        self.view = self.view._replace(gram=square_of(self.view.gram, kept, self.room))
         self.by_class = np.ascontiguousarray(self.by_class[:, kept])
         self.numbers, self.y, self.cost = self.numbers[kept], self.y[kept], self.cost[kept]
         self.kappa, self.duals = self.kappa[kept], self.duals[kept]
+        self.past = None
         return np.arange(kept.size)
 
     def put_back(self) -> None:

@@ -68,7 +68,8 @@ class Path:
                 weights = self._predicted_weights(C)
             # Gradients of a hinge are poor duals, so the path passes its duals on with the weights.
             if keeps_duals and not (descends and problem.loss.smooth):
-                state = carry_over(problem, self._last_state(), C / self.last_C)
+                self.fill_left_out()
+                state = carry_over(problem, self.last.state, C / self.last_C)
         solution = train(
             problem,
             tol=self.tol,
@@ -84,14 +85,12 @@ class Path:
         )
         return self.adopt(C, solution)
 
-    def _last_state(self) -> State:
-        """The duals of the last solution; a descent's are made only now that they are needed."""
+    def fill_left_out(self) -> None:
+        """Make the duals of the last solution; a descent's are made only when they are needed."""
         last = self.last
-        assert last is not None
-        if last.left_out is not None:
+        if last is not None and last.left_out is not None:
             self.at(self.last_C).fill_duals(last.left_out, last.state)
             last.left_out = None
-        return last.state
 
     def adopt(self, C: float, solution: Solution) -> Solution:
         """Go on from a solution at C."""

@@ -19,7 +19,7 @@ from shortlist.solvers.records.checkpoint import (
 from shortlist.solvers.records.result import Result
 from shortlist.solvers.records.run import Callback, Run, StopTraining
 from shortlist.solvers.storage.base import State
-from shortlist.solvers.strategy.ascent import RESOLUTION_ULPS, ascend
+from shortlist.solvers.strategy.ascent import RESOLUTION_ULPS, ascend, visit_fresh
 from shortlist.solvers.strategy.conditioning import NS_LOSS, NS_MULTIPLICATION, Kind, plan
 from shortlist.solvers.strategy.descent import descend
 from shortlist.solvers.strategy.smoothing import descend_smoothed
@@ -147,6 +147,8 @@ def _solve(run: Run, random: np.random.Generator, warm: bool, weights: NDArray |
     at_once = keeps_duals and _descend_at_once(run.problem, run.tol)
     if warm:
         if keeps_duals and _already_solved(run, weights):
+            return "converged"
+        if weights is None and run.state.fresh is not None and visit_fresh(run, random):
             return "converged"
     elif not at_once:
         begin_at_means(run.problem, run.state)
