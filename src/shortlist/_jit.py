@@ -146,7 +146,7 @@ def overloaded(choose: Callable | None = None, *, apart: bool = False) -> Any:
     ``choose`` has the parameters of the function and returns a kernel with the same ones. A
     kernel that calls the function makes the choice while it compiles. ``apart``: the chosen kernel
     is compiled once for all kernels that call it, and never becomes part of their code. That is
-    for large kernels with many callers: a call takes some nanoseconds.
+    for large kernels with several callers: a call passes seven words or more for each array.
     """
     if choose is None:
         return lambda f: overloaded(f, apart=apart)

@@ -4,8 +4,8 @@ numba optimises every function it compiles and turns it into machine code, and t
 for the copies of it inside each caller. Here a kernel is compiled in two ways instead:
 
 part   what another kernel calls. Its code in LLVM's language only, for its callers to link.
-unit   what many kernels call and is large: a visit, a value with its gradient. It links its
-       parts and becomes machine code, which its callers call by name.
+unit   what several kernels call and is large: a value with its gradient, a dual step. It links
+       its parts and becomes machine code, which its callers call by name.
 whole  what Python calls. It links its parts, is optimised once, and becomes machine code.
 
 A default fit compiles in about half the time this way. It also makes results reproducible. The

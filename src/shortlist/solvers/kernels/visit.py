@@ -10,7 +10,7 @@ and what the bound on rounding in W needs (see ``solvers.records.certificate``).
 
 import numpy as np
 
-from shortlist._jit import njit
+from shortlist._jit import njit, overloaded
 from shortlist._native import (
     add_transposed,
     announce,
@@ -126,15 +126,9 @@ def _any_nonzero(a, begin):
 
 
 @njit
-def visit_block(
+def _visit_rows(
     loss, blas, order, scores, gram, y, cost, kappa, duals, starts, every, deltas, nonzeros, work
 ):
-    """Visit the examples ``order`` in turn, given scores (B, m) at the block's start.
-
-    The lower triangle of ``gram`` (B, B) holds their inner products, through which each example
-    sees the changes of those before it. Leaves the changes in ``deltas``. Returns the sums of
-    gap shares and of rounding shares.
-    """
     size, m = order.shape[0], scores.shape[1]
     counts = np.empty(size, np.int64)
     scratch = np.empty(m, scores.dtype)
@@ -164,6 +158,42 @@ def visit_block(
             if _multiply_changes(blas, gram, deltas, counts, group, end, rest, scores):
                 group = end
     return gap, rounding
+
+
+@overloaded(apart=True)
+def _visits(
+    loss, blas, order, scores, gram, y, cost, kappa, duals, starts, every, deltas, nonzeros, work
+):
+    """The visits of :func:`visit_block`, which two kernels call."""
+    return _visit_rows
+
+
+@njit
+def visit_block(
+    loss, blas, order, scores, gram, y, cost, kappa, duals, starts, every, deltas, nonzeros, work
+):
+    """Visit the examples ``order`` in turn, given scores (B, m) at the block's start.
+
+    The lower triangle of ``gram`` (B, B) holds their inner products, through which each example
+    sees the changes of those before it. Leaves the changes in ``deltas``. Returns the sums of
+    gap shares and of rounding shares.
+    """
+    return _visits(
+        loss,
+        blas,
+        order,
+        scores,
+        gram,
+        y,
+        cost,
+        kappa,
+        duals,
+        starts,
+        every,
+        deltas,
+        nonzeros,
+        work,
+    )
 
 
 @njit
@@ -232,7 +262,7 @@ def lead_blocks(
             for c in range(here.shape[0]):
                 for j in range(m):
                     scores[0, c, j] += scores[t, c, j]
-        found = visit_block(
+        found = _visits(
             loss,
             blas,
             here,
