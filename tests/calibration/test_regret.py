@@ -24,8 +24,13 @@ LOSSES = [
     losses.get("smooth_hinge", smoothing=3.0),
     losses.get("smooth_hinge", k=2, variant="beta", smoothing=2.0),
     losses.get("smooth_hinge", k=2, variant="alpha", smoothing=4.0),
+    losses.get("smooth_hinge", k=2, variant="printed", smoothing=2.0),
+    losses.get("smooth_hinge", k=2, variant="beta", smoothing=2.0, rank_weights=(0.6, 0.4)),
+    losses.get("smooth_hinge", k=2, variant="alpha", smoothing=2.0, rank_weights=(0.6, 0.4)),
     losses.get("ova_logistic"),
+    losses.get("ova_smooth_hinge", smoothing=0.5),
     losses.get("hinge"),
+    losses.get("hinge", k=2, variant="printed"),
 ]
 
 

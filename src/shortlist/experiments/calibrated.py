@@ -13,7 +13,10 @@ from shortlist.experiments.workers import Context
 
 @dataclass(frozen=True)
 class Verdict:
-    """A loss at one k: the paper's answer ("yes", "no" or "open") and what was found."""
+    """A loss at one k: the paper's answer and what was found.
+
+    The answer is "yes", "no", "open", or "–" for a loss that the paper does not have.
+    """
 
     method: str
     paper: str
@@ -25,7 +28,7 @@ class Verdict:
 
     @property
     def agrees(self) -> bool:
-        return self.paper == "open" or (self.paper == "yes") == self.calibrated
+        return self.paper not in ("yes", "no") or (self.paper == "yes") == self.calibrated
 
 
 @dataclass(frozen=True)
@@ -43,7 +46,7 @@ class CalibrationTask(Task):
     result_type: ClassVar[type] = Verdicts
 
     k: int
-    n_classes: int
+    n_classes: tuple[int, ...]
     trials: int
     seed: int
 
@@ -62,14 +65,18 @@ class CalibrationTask(Task):
 
 
 def run(
-    context: Context, *, ks: tuple[int, ...] = (1, 2), n_classes: int = 4, trials: int = 100
+    context: Context,
+    *,
+    ks: tuple[int, ...] = (1, 2),
+    n_classes: tuple[int, ...] = (3, 4, 5, 6),
+    trials: int = 100,
 ) -> Section:
     """Search for counterexamples to the calibration of every loss.
 
     Parameters
     ----------
     ks : sizes of the shortlist.
-    n_classes : number of classes of the distributions.
+    n_classes : numbers of classes of the distributions, taken in turn.
     trials : how many distributions to try for each loss.
     """
     if context.quick:
@@ -95,9 +102,9 @@ def run(
         tables=[_table(verdicts) for verdicts in results],
         remarks=_remarks(disagreements, [row for _, row in rows if row.paper == "open"]),
         protocol=[
-            f"Distributions over {n_classes} classes. Half are from Dirichlet laws between peaked "
-            "and almost uniform, half have ties and zeros; those with nearly equal probabilities "
-            "at the cut are left out.",
+            f"Distributions over {_listed([str(m) for m in n_classes])} classes. Half are from "
+            "Dirichlet laws between peaked and almost uniform, half have ties and zeros; those "
+            "with nearly equal probabilities at the cut are left out.",
         ],
         result=tuple(results),
     )

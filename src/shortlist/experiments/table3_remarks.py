@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from shortlist.experiments import paper
@@ -24,10 +25,8 @@ def explain_far_cells(outcome: DatasetOutcome, far: Sequence[Place]) -> list[Rem
     below = [(m, k) for m, k in far if is_truncated(m) and k < paper.split_method(m)[1]]
     rest = [place for place in far if place not in below]
     remarks = [_on_truncated(outcome, below)] if below else []
-    limited = [(m, k) for m, k in rest if _better_left_out(outcome.results[m], k)]
-    if limited:
-        remarks.append(_on_left_out(outcome, limited))
-        rest = [place for place in rest if place not in limited]
+    # These have a remark of their own, whether or not they are far.
+    rest = [(m, k) for m, k in rest if not _better_left_out(outcome.results[m], k)]
     if outcome.parts.X_val is None:
         return [*remarks, _on_own_selection(outcome, rest)] if rest else remarks
     on_grid = [(m, k) for m, k in rest if m in outcome.on_paper_grid]
@@ -108,21 +107,32 @@ def _better_left_out(result: PathResult, k: int) -> Model | None:
     return None if best.converged else best
 
 
-def _on_left_out(outcome: DatasetOutcome, places: Sequence[Place]) -> Remark:
+def explain_left_out(outcome: DatasetOutcome) -> list[Remark]:
+    """A remark on the cells for which the validation examples prefer a model that was left out."""
     listed = []
-    for method, k in places:
+    for method, k in [(method, k) for method in outcome.results for k in outcome.dataset.ks]:
         model = _better_left_out(outcome.results[method], k)
-        assert model is not None
+        if model is None:
+            continue
+        against = f"{outcome.accuracy(method, k):.1f}"
+        if outcome.dataset.in_paper:
+            against += f" against {outcome.paper_accuracy(method, k):.1f}"
+        gap = model.relative_gap
+        how = f"a relative gap of {gap:.1g}" if math.isfinite(gap) else f"status “{model.status}”"
         listed.append(
-            f"{_name(method, k)}: {outcome.accuracy(method, k):.1f} against "
-            f"{outcome.paper_accuracy(method, k):.1f}, best on the validation examples is C = "
-            f"{model.C:.3g}, with a relative gap of {model.relative_gap:.1g}"
+            f"{_name(method, k)}: {against}, best on the validation examples is C = "
+            f"{model.C:.3g}, with {how}"
         )
-    return Remark(
-        "Models that did not converge",
-        f"{'; '.join(listed)}. Their best models did not meet the tolerance in the passes allowed "
-        "(max_epochs), and are not eligible: these numbers say nothing against the loss.",
-    )
+    if not listed:
+        return []
+    return [
+        Remark(
+            "Models that did not converge",
+            f"{'; '.join(listed)}. Their best models did not meet the tolerance in the passes "
+            "allowed (max_epochs), and are not eligible: these numbers say nothing against the "
+            "loss.",
+        )
+    ]
 
 
 def _on_grid(outcome: DatasetOutcome, places: Sequence[Place]) -> Remark:

@@ -20,7 +20,7 @@ from shortlist.experiments.protocol import MAX_K, PathResult
 from shortlist.experiments.report import Remark, Section, Table, Value
 from shortlist.experiments.report.model import Cell
 from shortlist.experiments.table3_figures import SOFTMAX, along_c, along_descent, gains_by_k
-from shortlist.experiments.table3_remarks import explain_far_cells
+from shortlist.experiments.table3_remarks import explain_far_cells, explain_left_out
 
 #: Two numbers count as different if a paired test has a smaller p than this.
 SIGNIFICANT = 0.05
@@ -228,7 +228,7 @@ def _training_table(results: Mapping[str, PathResult], ks: Sequence[int]) -> Tab
 
 
 def _remarks(outcome: DatasetOutcome) -> list[Remark]:
-    remarks = explain_far_cells(outcome, outcome.far_places)
+    remarks = explain_far_cells(outcome, outcome.far_places) + explain_left_out(outcome)
     if outcome.dataset.in_paper and "svm-ova" in outcome.results:
         text = (
             "The paper trained them with LibLinear. Here all classes share one C, chosen for "
@@ -261,5 +261,5 @@ def _protocol(outcome: DatasetOutcome, tol: float) -> list[str]:
         f"{len(models)} models, at large C, did not get there within the limit of passes over the "
         "data. They are not eligible.",
         "Truncated losses start at the softmax solution for the same C and descend by L-BFGS to a "
-        "stationary point.",
+        "stationary point, in double where single precision sees no further decrease.",
     ]

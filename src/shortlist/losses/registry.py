@@ -195,7 +195,7 @@ def _same(scores: NDArray) -> NDArray:
 
 _HINGES = (
     "no for k <= m - 2 (counterexample; at k = 1 Prop. 3); "
-    "at k = m - 1 alpha yes (theorem), beta no (counterexample)"
+    "at k = m - 1 alpha yes (theorem), beta and printed no for m >= 3 (counterexample)"
 )
 _TABLE = [
     Entry(
@@ -221,7 +221,7 @@ _TABLE = [
         "max of <1+u, x> - (smoothing/2)|x|^2 over the top-k simplex",
         convex=True,
         smooth=True,
-        calibrated="yes (theorem)",
+        calibrated="yes (theorem), if all margins are equal",
         sdca=True,
         torch="TopKHingeLoss",
         make=_hinge,
