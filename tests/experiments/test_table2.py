@@ -75,6 +75,7 @@ def test_several_starts_are_never_worse_than_one():
     assert found[1] <= found[0] * (1 + 1e-9) <= objective(first)
 
 
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_models_that_did_not_converge_are_not_eligible():
     """In two epochs the small values of C converge, and the others do not."""
     both = train("smooth-topk-svm:1", exponents=(-12, 10), max_epochs=2)
