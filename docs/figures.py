@@ -9,8 +9,10 @@ from pathlib import Path
 
 import diagrams
 import matplotlib.pyplot as plt
+import numpy as np
 
 from shortlist import TopKClassifierCV, losses
+from shortlist.calibration import regret_bound
 from shortlist.datasets import load_letter
 from shortlist.plots import CalibrationSimplexDisplay, RegretBoundDisplay, TopKCurveDisplay
 
@@ -62,8 +64,67 @@ def regret_of_smoothings(quick: bool) -> plt.Figure:
     return figure
 
 
+#: Weights of two ranks, the first twice the second.
+RANKS = (2 / 3, 1 / 3)
+
+
+def regret_beyond(quick: bool) -> plt.Figure:
+    """The hinges that the paper does not have, beside alpha and beta."""
+    k, gamma = 2, 2.0
+    others = {
+        "α": {"k": k},
+        "β": {"k": k, "variant": "beta"},
+        "α as printed": {"k": k, "variant": "printed"},
+        "ranks 2:1, α": {"variant": "alpha", "rank_weights": RANKS},
+        "ranks 2:1, β": {"variant": "beta", "rank_weights": RANKS},
+    }
+    shown = {
+        f"smooth, {n}": losses.get("smooth_hinge", smoothing=gamma, **p) for n, p in others.items()
+    }
+    shown |= {f"plain, {name}": losses.get("hinge", **p) for name, p in list(others.items())[2:]}
+    options = {"n_random": 0, "n_descents": 0, "epsilons": [0.2, 0.8]} if quick else {}
+    shown = dict(list(shown.items())[:2]) if quick else shown
+    figure, ax = plt.subplots(figsize=(WIDTH, 5.0), layout="constrained")
+    RegretBoundDisplay.from_losses(shown, k=k, n_classes=4, ax=ax, **options)
+    ax.set_xlabel("Excess of the top-2 error ε")
+    ax.legend(loc="upper center", bbox_to_anchor=(0.45, -0.14), fontsize="small", ncols=2)
+    return figure
+
+
+def regret_of_families(quick: bool) -> plt.Figure:
+    """The bound against the smoothing, for every family of smooth hinges."""
+    k, epsilon = 2, 0.1
+    families = {
+        "α": ("smooth_hinge", {"k": k}),
+        "β": ("smooth_hinge", {"k": k, "variant": "beta"}),
+        "α as printed": ("smooth_hinge", {"k": k, "variant": "printed"}),
+        "ranks 2:1, β": ("smooth_hinge", {"variant": "beta", "rank_weights": RANKS}),
+        "one-vs-all": ("ova_smooth_hinge", {}),
+    }
+    smoothings = [1.0, 2.0] if quick else 2.0 ** np.arange(-3.0, 4.5, 0.5)
+    options = {"n_random": 0, "n_descents": 0} if quick else {}
+    values = {
+        title: [
+            regret_bound(
+                losses.get(name, smoothing=gamma, **parameters),
+                epsilon,
+                k=k,
+                n_classes=4,
+                **options,
+            ).value
+            / epsilon**2
+            for gamma in smoothings
+        ]
+        for title, (name, parameters) in list(families.items())[: 2 if quick else None]
+    }
+    figure, ax = plt.subplots(figsize=(WIDTH, 3.6), layout="constrained")
+    ylabel = f"Smallest excess risk / ε², at ε = {epsilon:g}"
+    RegretBoundDisplay(smoothings, values, xlabel="Smoothing γ", ylabel=ylabel, log_x=True).plot(ax)
+    return figure
+
+
 def curves_on_letter(quick: bool) -> plt.Figure:
-    """Top-k accuracy of three losses, each with the C that is best on validation for its own k."""
+    """Top-k accuracy of three losses, each with the best of five C on validation for its own k."""
     letter = load_letter()
     shown = {"softmax (k = 1)": 1, "top-5 entropy": 5, "top-10 entropy": 10}
     rows, Cs = slice(None), [0.01, 0.1, 1.0, 10.0, 100.0]
@@ -102,6 +163,8 @@ FIGURES: dict[str, Callable[[bool], plt.Figure]] = {
     "letter-curves.svg": curves_on_letter,
     "regret-losses.svg": regret_of_losses,
     "regret-smoothing.svg": regret_of_smoothings,
+    "regret-families.svg": regret_of_families,
+    "regret-beyond.svg": regret_beyond,
 }
 
 

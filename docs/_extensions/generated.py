@@ -56,16 +56,29 @@ def experiments_table() -> str:
     return "\n".join(lines)
 
 
+#: Two numbers count as different if a paired test has a smaller p than this.
+SIGNIFICANT = 0.05
+
+
 def results_table(file: str) -> str:
-    """Our accuracies, and behind a stroke the paper's where there are any; the best in bold."""
+    """Our accuracies with standard errors, behind a stroke the paper's where there are any.
+
+    The best of a column is in bold. Marks tell what paired tests say, where their tables are there.
+    """
     rows, columns = _results(file)
     best = {name: max(float(row[name] or 0) for row in rows) for name in columns}
+    of_softmax, of_best = (
+        _tests(file.replace("accuracy", f"against-{rival}")) for rival in ("softmax", "best")
+    )
 
     def cell(row: dict[str, str], name: str) -> str:
         if not row[name]:
             return "–"
         ours = f"{float(row[name]):.1f}"
         shown = f"**{ours}**" if ours == f"{best[name]:.1f}" else ours
+        place = row["Method"], name
+        shown += _mark(of_softmax.get(place)) + _equal_mark(of_best.get(place))
+        shown += f" ± {float(row[f'{name} standard error']):.1f}"
         theirs = row.get(f"{name} paper")
         return f"{shown} / {float(theirs):.1f}" if theirs else shown
 
@@ -73,6 +86,31 @@ def results_table(file: str) -> str:
     for row in rows:
         lines.append(f"| {row['Method']} | {' | '.join(cell(row, name) for name in columns)} |")
     return "\n".join(lines)
+
+
+def _tests(file: str) -> dict[tuple[str, str], tuple[float, float]]:
+    """Differences and p values of a table of paired tests, by method and column."""
+    if not (RESULTS / file).is_file():
+        return {}
+    rows, columns = _results(file)
+    return {
+        (row["Method"], name): (float(row[name]), float(row[f"{name} p"]))
+        for row in rows
+        for name in columns
+        if row[f"{name} p"]
+    }
+
+
+def _mark(test: tuple[float, float] | None) -> str:
+    """Better or worse than softmax, if it can be told."""
+    if test is None or test[1] >= SIGNIFICANT:
+        return ""
+    return "⁺" if test[0] > 0 else "⁻"
+
+
+def _equal_mark(test: tuple[float, float] | None) -> str:
+    """Not to be told from the best of the column."""
+    return "°" if test is not None and test[1] > SIGNIFICANT else ""
 
 
 def results_ranks(files: list[str]) -> str:

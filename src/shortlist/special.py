@@ -191,6 +191,16 @@ def log1p_positive(e, one):
     return log(u) + (e - (u - one)) / u
 
 
+@njit(inline=True)
+def log1m(p, one, least):
+    """log(1 - p) for 0 <= p <= 1, also where 1 - p rounds to 1; log of ``least`` if 1 - p is less.
+
+    ``one`` is 1 in the precision of p.
+    """
+    u = max(one - p, least)
+    return log(u) + ((one - u) - p) / u
+
+
 @njit
 def _v_array(t, out):
     for j in range(t.shape[0]):

@@ -24,8 +24,13 @@ LOSSES = [
     losses.get("smooth_hinge", smoothing=3.0),
     losses.get("smooth_hinge", k=2, variant="beta", smoothing=2.0),
     losses.get("smooth_hinge", k=2, variant="alpha", smoothing=4.0),
+    losses.get("smooth_hinge", k=2, variant="printed", smoothing=2.0),
+    losses.get("smooth_hinge", k=2, variant="beta", smoothing=2.0, rank_weights=(0.6, 0.4)),
+    losses.get("smooth_hinge", k=2, variant="alpha", smoothing=2.0, rank_weights=(0.6, 0.4)),
     losses.get("ova_logistic"),
+    losses.get("ova_smooth_hinge", smoothing=0.5),
     losses.get("hinge"),
+    losses.get("hinge", k=2, variant="printed"),
 ]
 
 
@@ -49,7 +54,9 @@ def excess_on_a_grid(loss, n: int) -> tuple[np.ndarray, np.ndarray]:
 
 @pytest.mark.parametrize("loss", LOSSES, ids=describe)
 def test_three_classes_against_a_grid_of_all_distributions(loss):
-    errors, risks = excess_on_a_grid(loss, n=10)
+    # The bounds of these change more quickly with p.
+    beyond = loss.variant == "printed" or loss.rank_weights is not None
+    errors, risks = excess_on_a_grid(loss, n=20 if beyond else 10)
     for epsilon in (0.2, 0.6):
         bound = regret_bound(loss, epsilon, n_classes=3)
         on_grid = risks[errors >= epsilon - 1e-9].min()

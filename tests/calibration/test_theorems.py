@@ -227,9 +227,42 @@ class TestPlainHinges:
         assert printed == pytest.approx(printed_alpha_infimum(probabilities, k), abs=1e-9)
         assert is_topk_calibrated(losses.get("hinge", k=k, variant="alpha"), probabilities)
 
+    @pytest.mark.parametrize("m", SIZES)
+    def test_beta_and_the_printed_alpha_at_the_largest_k_fail_for_the_likeliest_label(self, m):
+        k = m - 1
+        # 1/m <= p_2 < p_1 <= 1/(m - 1), and the others equally likely.
+        second, first = (Fraction(1, m) + Fraction(j, 3 * m * k) for j in (1, 2))
+        p = [first, second] + [(1 - first - second) / (m - 2)] * (m - 2)
+        assert sum(p) == 1
+        # Exactly: (1, 1, 0, ..., 0) is optimal. The first two give 1/k to each other, the others
+        # 1/k to everyone, and the first two these shares to each of the others.
+        x = [(1 - 2 * q) / ((m - 2) * k * q) for q in p[:2]]
+        for share in x:
+            assert 0 <= share <= Fraction(1, k)
+            # The printed set: no share above s/(k-1).
+            total = Fraction(1, k) + (m - 2) * share
+            assert total <= 1
+            assert Fraction(k - 1, k) <= total
+        others = 1 - first - second
+        for own, rival, share in ((0, 1, x[0]), (1, 0, x[1])):
+            received = (p[rival] + others) / k
+            assert received == p[own] * (Fraction(1, k) + (m - 2) * share)
+        for q in p[2:]:
+            assert first * x[0] + second * x[1] + (others - q) / k == q
+        probabilities = np.array([float(q) for q in p])
+        scores = (np.arange(m) < 2).astype(float)
+        assert not is_bayes_optimal(scores, probabilities, 1)
+        for variant in ("beta", "printed"):
+            loss = losses.get("hinge", k=k, variant=variant)
+            check = is_topk_calibrated(loss, probabilities, 1)
+            assert not check
+            risk = expected_loss(loss, scores, probabilities)
+            assert risk == pytest.approx(check.risk, abs=1e-9)
+
+    @pytest.mark.parametrize("variant", ["beta", "printed"])
     @pytest.mark.parametrize("m", [3, 4])
-    def test_beta_at_the_largest_k_fails_for_every_length(self, m):
-        loss = losses.get("hinge", k=m - 1, variant="beta")
+    def test_beta_and_the_printed_alpha_at_the_largest_k_fail_for_every_length(self, m, variant):
+        loss = losses.get("hinge", k=m - 1, variant=variant)
         for size in range(1, m):
             assert find_counterexample(loss, size, n_classes=m, n_trials=60).found
         # The two likeliest of three labels tie.

@@ -22,6 +22,8 @@ from shortlist.distributed.group import Group  # noqa: E402
 from shortlist.distributed.rounds import Rounds  # noqa: E402
 from shortlist.distributed.shards import ArrayShard, shards_of_files  # noqa: E402
 from shortlist.distributed.storage import RemoteRows, rounds_of  # noqa: E402
+from tests.instances import Instance  # noqa: E402
+from tests.solvers import exact  # noqa: E402
 from tests.solvers.problems import make_data  # noqa: E402
 
 X, Y = make_data(200)
@@ -72,6 +74,23 @@ def check(model, loss="softmax", classes=None) -> None:
     assert result.dual <= alone.result_.primal
     np.testing.assert_allclose(model.coef_, alone.coef_, atol=0.05)
     np.testing.assert_array_equal(model.classes_, alone.classes_ if classes is None else classes)
+
+
+@pytest.mark.parametrize("name", ["entropy", "hinge"])
+def test_the_certificate_with_fifty_digits(groups, name):
+    parts = dealt(2)
+    model, alone = train(groups[2], parts, name), TopKClassifier(name, tol=1e-7, random_state=0)
+    row, bias = Instance(name, m=4), 1.0
+
+    def primal(fitted):
+        W = np.vstack([fitted.coef_.T, fitted.intercept_])
+        return float(exact.primal(row, W, X, Y, WEIGHTS, bias))
+
+    here, least = primal(model), min(primal(model), primal(alone.fit(X, Y, WEIGHTS)))
+    result = model.result_
+    assert result.primal == pytest.approx(here, rel=1e-13)
+    assert 0 < result.dual <= least * (1 + 1e-13)
+    assert result.gap >= here - least - 1e-13 * here
 
 
 @pytest.mark.parametrize(

@@ -319,6 +319,18 @@ def test_the_summary_is_the_table(digits):
     assert "score" in text
 
 
+def test_the_summary_promises_nothing_of_tol_where_none_would_help(digits):
+    X, y, X_val, y_val = digits
+    for options, reason in (
+        ({"fit_intercept": "free"}, "With a free intercept nothing bounds"),
+        ({"loss": "truncated_entropy", "k": 2}, "A loss that is not convex has no bound"),
+    ):
+        search = TopKClassifierCV(Cs=[0.01, 1.0], ks=(2,), **options, **FIXED)
+        text = search.fit(X, y, X_val=X_val, y_val=y_val).summary()
+        assert f"k=2: C={search.C_[2]:.4g}. {reason}" in text
+        assert "smaller tol" not in text
+
+
 def test_a_search_is_a_linear_model_to_others(digits):
     X, y, X_val, y_val = digits
     search = TopKClassifierCV(Cs=[0.1, 1.0], ks=(1, 3), cv=2, **FIXED)

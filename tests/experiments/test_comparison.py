@@ -14,7 +14,7 @@ from shortlist.experiments.comparison import (
 from shortlist.experiments.descents import Checkpoint, DescentResult
 from shortlist.experiments.parts import Parts
 from shortlist.experiments.report import Value
-from shortlist.experiments.table3_section import explain_far_cells
+from shortlist.experiments.table3_section import explain_far_cells, explain_left_out
 from tests.experiments.results import KS, LETTER, PARTS, TRAIN, result
 
 
@@ -54,14 +54,32 @@ def test_a_model_that_would_be_better_but_did_not_converge_is_named():
     models = (trained.models[0], replace(trained.models[1], status="max_epochs", relative_gap=0.02))
     chosen = {1: replace(trained.chosen[1], model=models[0])}
     results = {"lr-multi": replace(trained, models=models, chosen=chosen)}
-    (remark,) = explain([("lr-multi", 1)], results, grid={"lr-multi": trained})
+    outcome = DatasetOutcome(LETTER, PARTS, results)
+    (remark,) = explain_left_out(outcome)
     assert remark.topic == "Models that did not converge"
     assert "60.0 against 75.3" in remark.text
     assert "C = 10, with a relative gap of 0.02" in remark.text
+    # That is why it is far, and no other reason is given.
+    assert explain([("lr-multi", 1)], results, grid={"lr-multi": trained}) == []
+    # It is named where the paper's number is near, or where there is none.
+    near = replace(models[0], test=(75.0,) * 10)
+    chosen_near = {1: replace(trained.chosen[1], model=near)}
+    results = {"lr-multi": replace(trained, models=(near, models[1]), chosen=chosen_near)}
+    outcome = DatasetOutcome(LETTER, PARTS, results)
+    assert outcome.far_places == []
+    assert "75.0 against 75.3" in explain_left_out(outcome)[0].text
+    other = replace(LETTER, in_paper=False)
+    assert "top-1: 75.0, best" in explain_left_out(replace(outcome, dataset=other))[0].text
+    # Without a dual there is no gap to name.
+    stalled = replace(models[1], status="stalled", relative_gap=float("nan"))
+    results = {"trunc-ent:3": replace(trained, models=(models[0], stalled), chosen=chosen)}
+    (remark,) = explain_left_out(DatasetOutcome(LETTER, PARTS, results))
+    assert "C = 10, with status “stalled”" in remark.text
     # One that is worse on the validation examples is no excuse.
-    models = (models[0], replace(models[1], val=(60.0,) * 10))
+    models = (models[0], replace(models[1], val=(60.0, *[0.0] * 9)))
     results = {"lr-multi": replace(trained, models=models, chosen=chosen)}
-    assert "converge" not in explain([("lr-multi", 1)], results)[0].topic
+    assert explain_left_out(DatasetOutcome(LETTER, PARTS, results)) == []
+    assert explain([("lr-multi", 1)], results) != []
 
 
 def test_truncated_losses_are_compared_with_the_papers_descent():

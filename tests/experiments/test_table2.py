@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from shortlist.experiments.descents import Primal
 from shortlist.experiments.table2 import KS, DrawTask, best_of_starts, scores
 
 N_TEST = 20_000
@@ -68,7 +69,28 @@ def test_several_starts_are_never_worse_than_one():
         return 0.5 * (weights**2).sum() + C * loss.value(scores(X, weights), y).sum()
 
     first = np.vstack([np.random.default_rng(0).normal(size=(2, 3)), np.zeros((1, 3))])
-    found = [
-        objective(best_of_starts(2, X, y, C, first, n, np.random.default_rng(1))) for n in (1, 6)
-    ]
+    both = [best_of_starts(2, X, y, C, first, n, np.random.default_rng(1)) for n in (1, 6)]
+    assert all(converged for _, converged in both)
+    found = [objective(weights) for weights, _ in both]
     assert found[1] <= found[0] * (1 + 1e-9) <= objective(first)
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_models_that_did_not_converge_are_not_eligible():
+    """In two epochs the small values of C converge, and the others do not."""
+    both = train("smooth-topk-svm:1", exponents=(-12, 10), max_epochs=2)
+    assert {both.chosen[k].C for k in KS} == {2.0**-12}
+    with pytest.raises(ValueError, match=r"no model of smooth top-1 SVM on draw 1 met .* of 0.001"):
+        train("smooth-topk-svm:1", exponents=(10,), max_epochs=2)
+
+
+def test_a_descent_that_did_not_converge_is_told(monkeypatch):
+    X, y = draw_part("train", 0)
+    first = np.vstack([np.ones((2, 3)), np.zeros((1, 3))])
+    minimised = Primal.minimised
+
+    def cut_short(self, start, **how):
+        return minimised(self, start, options={"maxiter": 1}, **how)
+
+    monkeypatch.setattr(Primal, "minimised", cut_short)
+    assert not best_of_starts(2, X, y, 8.0, first, 1, np.random.default_rng(1))[1]

@@ -1,13 +1,15 @@
 """Precision, extreme scores, ties, and every memory layout a user may bring."""
 
+import mpmath
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from shortlist.losses.base import _value_gradient_rows
-from tests.instances import CONVEX, INSTANCES, by_id
+from tests.instances import CONVEX, INSTANCES, Instance, by_id
 from tests.losses.extremes import SCORES, STEP_SIZES
+from tests.solvers import exact as fifty_digits
 
 ETAS = [0.0, 1e-12, 1e-3, 1.0, 1e3, 1e12]
 
@@ -210,3 +212,28 @@ def test_no_layout_is_compiled_twice():
     for same in (f, f.T.copy().T, unaligned.reshape(f.shape), f.astype(">f8")):
         np.testing.assert_array_equal(row.loss().value(same, y), row.loss().value(f.copy(), y))
     assert len(_value_gradient_rows.signatures) == before
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        Instance("entropy", m=4),
+        Instance("entropy", m=4, k=2, variant="alpha"),
+        Instance("entropy", m=4, k=2, variant="beta"),
+        Instance("ova_logistic", m=4),
+    ],
+    ids=by_id,
+)
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_conjugates_of_tiny_and_of_large_duals_keep_their_digits(row, dtype):
+    """An example of weight 1e12 has duals of 1e-12: of log(1 - s) no digit may be lost."""
+    loss = row.loss()
+    for size in (1e-30, 1e-12, 1e-8, 1e-4, 0.1, 0.3):
+        v = (size * np.array([-1.0, 0.5, 0.25, 0.25])).astype(dtype)
+        if row.one_vs_all:
+            v[0] = -1.0 if size == 0.3 else -size
+        wide = fifty_digits.exactly(v[None].astype(np.float64))[0]
+        with mpmath.workdps(fifty_digits.DIGITS):
+            expected = float(fifty_digits.conjugate(row, wide, 0))
+        eps = float(np.finfo(dtype).eps)
+        assert loss.conjugate(v, 0) == pytest.approx(expected, rel=8 * eps), size

@@ -5,7 +5,6 @@ import pytest
 
 from shortlist.losses.domains import feasible
 from shortlist.solvers.duals import as_array
-from shortlist.solvers.records.run import MIXED_ULPS
 from shortlist.solvers.strategy.path import Path
 from shortlist.solvers.strategy.train import train
 from shortlist.solvers.threads import Crew
@@ -176,30 +175,6 @@ def few_examples(row, scale):
     return (scale * X).astype(np.float32), y
 
 
-def check_exactly(row, solution, X, y, cost, bias, reference):
-    """What a result claims, against exact objectives at its weights and at better ones.
-
-    Values and duals are right to the last places of their precision, and so are objectives. The
-    scores of top-2 hinges leave more in single precision, which their gaps allow for.
-    """
-    result = solution.result
-    primal = exact.primal(row, solution.weights, X, y, cost, bias)
-    least = min(primal, reference)
-    slack = MIXED_ULPS * float(np.finfo(solution.weights.dtype).eps) * float(primal)
-    assert result.dual <= float(least) + slack
-    assert result.gap >= float(primal - least) - slack
-    of_gap = 1e-3 if row.k == 1 or solution.weights.dtype == np.float64 else 0.05
-    assert abs(result.primal - float(primal)) <= slack + of_gap * result.gap
-    if result.dual == 0:
-        # The bound is exact, so the primal must be. It may be 1e-11 of P(0); a margin is known to
-        # units in the last place of 1, and P(0) is the sum of the examples' weights on these.
-        of_margins = 4 * float(np.finfo(np.float64).eps) * result.history[0].at_zero
-        assert result.primal == pytest.approx(float(primal), rel=1e-10, abs=of_margins)
-    if result.solver == "sdca":
-        dual = exact.dual(row, as_array(solution.state.duals), X, y, cost, bias)
-        assert result.gap >= float(primal - dual) - slack
-
-
 @pytest.mark.parametrize(
     ("row", "setting"),
     [
@@ -218,7 +193,7 @@ def test_results_against_fifty_digits(row, setting):
     for dtype in (np.float32, np.float64):
         problem = make_problem("dense", row.loss(), X.astype(dtype), y, cost, bias)
         solution = train(problem, tol=1e-3, max_epochs=100, seed=0)
-        check_exactly(row, solution, X, y, cost, bias, reference)
+        exact.check_result(row, solution, X, y, cost, bias, reference)
 
 
 @pytest.mark.parametrize("row", [SIMPLE_LOSSES[1], *TOP_2_LOSSES[:2]], ids=by_id)
@@ -235,7 +210,7 @@ def test_few_coordinate_steps_against_fifty_digits(row, scale):
         problem = make_problem("dense", row.loss(), X, y, cost, 1.0)
         solution = train(problem, tol=1e-5, max_epochs=max_epochs, seed=0)
         assert (solution.result.solver, solution.result.status) == ("sdca", "max_epochs")
-        check_exactly(row, solution, X, y, cost, 1.0, reference=np.inf)
+        exact.check_result(row, solution, X, y, cost, 1.0, reference=np.inf)
         primal = float(exact.primal(row, solution.weights, X, y, cost, 1.0))
         assert solution.result.primal == pytest.approx(primal, rel=1e-10)
 
@@ -270,7 +245,7 @@ def test_paths_against_fifty_digits(row):
         cost = np.full(FEW, C)
         best = train(Path(wide, 1e-7, 300, seed=1).at(C), tol=1e-7, max_epochs=300, seed=1)
         reference = exact.primal(row, best.weights, X, y, cost, BIAS)
-        check_exactly(row, path.solve(C), X, y, cost, BIAS, reference)
+        exact.check_result(row, path.solve(C), X, y, cost, BIAS, reference)
 
 
 def test_exact_objectives_are_those_of_the_formulas():

@@ -124,19 +124,21 @@ def _nearly_ties(p: Vector, k: int) -> bool:
 def calibration_table(
     k: int = 2,
     *,
-    n_classes: int = 4,
+    n_classes: int | Sequence[int] = (3, 4, 5, 6),
     n_trials: int = 100,
     random_state: int = 0,
 ) -> list[CalibrationRow]:
     """Table 1's column "top-k calibrated" by searching counterexamples, one row per method.
 
-    Every loss that depends on k takes this `k`; all are judged by the top-k error. A "no" is
-    backed by a distribution and a minimiser with a wrong shortlist, a "yes" by the absence of
-    one among `n_trials` distributions (and, for each of these rows, by a proof: the paper's, or
-    the argument in this package's documentation).
+    Every loss that depends on k takes this `k`; all are judged by the top-k error. Rows that the
+    paper does not have follow its own. A "no" is backed by a distribution and a minimiser with a
+    wrong shortlist, a "yes" by the absence of one among `n_trials` distributions over `n_classes`
+    classes, or several numbers of them in turn (and, for each of these rows, by a proof: the
+    paper's, or the argument in this package's documentation).
     """
-    if not 1 <= k <= n_classes - 1:
-        raise ValueError(f"k must lie between 1 and n_classes - 1 = {n_classes - 1}, got {k}")
+    most = n_classes if isinstance(n_classes, int) else max(n_classes)
+    if not 1 <= k <= most - 1:
+        raise ValueError(f"k must lie between 1 and n_classes - 1 = {most - 1}, got {k}")
     rows = []
     for method, loss, paper in _methods(k):
         search = find_counterexample(
@@ -157,8 +159,12 @@ def calibration_table(
 
 
 def _methods(k: int) -> list[tuple[str, Loss, str]]:
-    """The rows of Table 1 (name, loss, the paper's answer), the beta entropy added."""
+    """The rows of Table 1 (name, loss, the paper's answer), then losses that it does not have.
+
+    The weights of ranks are k, k - 1, ..., 1 but for a factor.
+    """
     get = losses.get
+    weights = np.arange(k, 0, -1.0)
     hinge = "no" if k == 1 else "open"
     entropy = "yes" if k == 1 else "open"
     return [
@@ -174,4 +180,14 @@ def _methods(k: int) -> list[tuple[str, Loss, str]]:
         ("Top-k entropy (alpha)", get("entropy", k=k, variant="alpha"), entropy),
         ("Top-k entropy (beta)", get("entropy", k=k, variant="beta"), entropy),
         ("Truncated top-k entropy", get("truncated_entropy", k=k), "yes"),
+        ("Top-k hinge (alpha as printed)", get("hinge", k=k, variant="printed"), hinge),
+        ("Smooth top-k hinge (printed)", get("smooth_hinge", k=k, variant="printed"), "open"),
+        *(
+            (f"{title} ({variant})", get(name, variant=variant, rank_weights=weights), "–")
+            for name, title in (
+                ("hinge", "Hinge, weights of ranks"),
+                ("smooth_hinge", "Smooth hinge, weights of ranks"),
+            )
+            for variant in ("alpha", "beta")
+        ),
     ]

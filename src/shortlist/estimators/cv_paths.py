@@ -118,7 +118,7 @@ def _distances(path: ModelPath, model: TopKClassifier) -> NDArray | None:
 
     Only the classes of a separable loss have distances of their own.
     """
-    problem, rows, solution = path.path.at(path.last_C), path.examples, path.path.last
+    problem, rows, solution = path.path.at(path.last_C), path.rows, path.path.last
     in_memory = isinstance(rows.X, np.ndarray) or sparse.issparse(rows.X)
     if solution is None or model.multilabel_ or not (problem.keeps_duals and in_memory):
         return None

@@ -199,4 +199,8 @@ def _choice(search: Any, k: int) -> str:
     chosen = f"k={k}: C={search.C_[k]:.4g}."
     if search.decided_[k]:
         return f"{chosen} The choice of C is decided: {certain}."
+    if not np.isfinite(search.cv_results_["relative_gap"][search.chosen_row(k)]):
+        return f"{chosen} A loss that is not convex has no bound on how far its scores may change."
+    if search.fit_intercept == "free":
+        return f"{chosen} With a free intercept nothing bounds how far its scores may change."
     return f"{chosen} {certain}; with a smaller tol another C might be chosen."

@@ -16,7 +16,10 @@ _PROSE = Prose("calibration")
 
 @dataclass(frozen=True)
 class Verdict:
-    """A loss at one k: the paper's answer ("yes", "no" or "open") and what was found."""
+    """A loss at one k: the paper's answer and what was found.
+
+    The answer is "yes", "no", "open", or "–" for a loss that the paper does not have.
+    """
 
     method: str
     paper: str
@@ -28,7 +31,7 @@ class Verdict:
 
     @property
     def agrees(self) -> bool:
-        return self.paper == "open" or (self.paper == "yes") == self.calibrated
+        return self.paper not in ("yes", "no") or (self.paper == "yes") == self.calibrated
 
 
 @dataclass(frozen=True)
@@ -46,7 +49,7 @@ class CalibrationTask(Task):
     result_type: ClassVar[type] = Verdicts
 
     k: int
-    n_classes: int
+    n_classes: tuple[int, ...]
     trials: int
     seed: int
 
@@ -65,14 +68,18 @@ class CalibrationTask(Task):
 
 
 def run(
-    context: Context, *, ks: tuple[int, ...] = (1, 2), n_classes: int = 4, trials: int = 100
+    context: Context,
+    *,
+    ks: tuple[int, ...] = (1, 2),
+    n_classes: tuple[int, ...] = (3, 4, 5, 6),
+    trials: int = 100,
 ) -> Section:
     """Search for counterexamples to the calibration of every loss.
 
     Parameters
     ----------
     ks : sizes of the shortlist.
-    n_classes : number of classes of the distributions.
+    n_classes : numbers of classes of the distributions, taken in turn.
     trials : how many distributions to try for each loss.
     """
     if context.quick:
@@ -92,7 +99,7 @@ def run(
         ],
         tables=[_table(verdicts) for verdicts in results],
         remarks=_remarks(disagreements, [row for _, row in rows if row.paper == "open"]),
-        protocol=_PROSE.paragraphs("protocol", n_classes=n_classes),
+        protocol=_PROSE.paragraphs("protocol", n_classes=_listed([str(m) for m in n_classes])),
         result=tuple(results),
     )
 

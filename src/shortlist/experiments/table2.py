@@ -91,12 +91,20 @@ class DrawTask(Task):
         model = classifier(self.method, fit_intercept=self.intercept, **limits)
         fitted = model.fit_path(X, y, Cs)
         weights = [_weights(one) for one in fitted]
+        converged = [one.result_.status == "converged" for one in fitted]
         if self.starts > 1:
             random = np.random.default_rng([self.seed, self.draw])
-            weights = [
+            found = [
                 best_of_starts(model.k, X, y, C, w, self.starts, random)
                 for C, w in zip(Cs, weights, strict=True)
             ]
+            weights, converged = [w for w, _ in found], [ended for _, ended in found]
+        eligible = [i for i in range(len(Cs)) if converged[i]]
+        if not eligible:
+            raise ValueError(
+                f"no model of {paper.display_name(self.method)} on draw {self.draw + 1} met its "
+                f"tolerance of {self.tol:g} in {self.max_epochs} epochs; allow more of either"
+            )
         classes = fitted[0].classes_
 
         def tested(X: Any, y: Any, weights: Any) -> tuple[float, ...]:
@@ -106,7 +114,7 @@ class DrawTask(Task):
         on_val = [tested(X_val, y_val, w) for w in weights]
         chosen = {}
         for k in KS:
-            best = max(range(len(Cs)), key=lambda i: on_val[i][k - 1])
+            best = max(eligible, key=lambda i: on_val[i][k - 1])
             on_test = tested(X_test, y_test, weights[best])
             rows = tuple(tuple(row) for row in weights[best].tolist())
             chosen[k] = DrawModel(Cs[best], on_val[best], on_test, rows)
@@ -150,10 +158,11 @@ def _nearest_classes(weights: Any) -> float:
 
 def best_of_starts(
     k: int, X: Any, y: Any, C: float, first: Any, n_starts: int, random: np.random.Generator
-) -> Any:
+) -> tuple[Any, bool]:
     """The lowest of several local minima of the truncated loss, without an intercept.
 
-    One start is the model that came from softmax; the others have weights of the same length.
+    One start is the model that came from softmax; the others have weights of the same length. The
+    second answer is whether the descent to it converged.
     """
     from shortlist import losses
 
@@ -167,7 +176,7 @@ def best_of_starts(
     found = [primal.minimised(start, mean=True) for start in starts]
     best = min(found, key=lambda result: float(result.fun))
     weights = best.x.reshape(starts[0].shape)
-    return np.vstack([weights, np.zeros_like(weights[:1])])
+    return np.vstack([weights, np.zeros_like(weights[:1])]), bool(best.success)
 
 
 def run(

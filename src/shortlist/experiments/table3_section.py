@@ -6,7 +6,7 @@ The remarks say why some numbers are far from the paper's.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from shortlist._progress import duration
@@ -209,7 +209,7 @@ def _training_table(results: Mapping[str, PathResult], ks: Sequence[int]) -> Tab
 
 
 def _remarks(outcome: DatasetOutcome) -> list[Remark]:
-    remarks = explain_far_cells(outcome, outcome.far_places)
+    remarks = explain_far_cells(outcome, outcome.far_places) + explain_left_out(outcome)
     if outcome.dataset.in_paper and "svm-ova" in outcome.results:
         remarks.append(Remark("One-vs-all rows", PROSE("one_vs_all")))
     return remarks
@@ -235,11 +235,8 @@ def explain_far_cells(outcome: DatasetOutcome, far: Sequence[Place]) -> list[Rem
     if below:
         remarks.append(_on_truncated(outcome, below))
     rest = [place for place in far if place not in below]
-    limited = [(m, k) for m, k in rest if _better_left_out(outcome.results[m], k)]
-    if limited:
-        text = PROSE("left_out", listed=_listed(outcome, limited, _left_out_model))
-        remarks.append(Remark("Models that did not converge", text))
-        rest = [place for place in rest if place not in limited]
+    # These have a remark of their own, whether or not they are far.
+    rest = [(m, k) for m, k in rest if not _better_left_out(outcome.results[m], k)]
     if outcome.parts.X_val is None:
         text = PROSE("own_selection", listed=_listed(outcome, rest))
         return [*remarks, Remark("The choice of C", text)] if rest else remarks
@@ -261,15 +258,10 @@ def _name(method: str, k: int) -> str:
     return f"{paper.display_name(method)} at top-{k}"
 
 
-def _listed(
-    outcome: DatasetOutcome,
-    places: Sequence[Place],
-    more: Callable[[DatasetOutcome, str, int], str] = lambda *_: "",
-) -> str:
-    """Cells with our number and the paper's, and what else there is to say of each."""
+def _listed(outcome: DatasetOutcome, places: Sequence[Place]) -> str:
+    """Cells with our number and the paper's."""
     return "; ".join(
         f"{_name(m, k)}: {outcome.accuracy(m, k):.1f} against {outcome.paper_accuracy(m, k):.1f}"
-        + more(outcome, m, k)
         for m, k in places
     )
 
@@ -302,13 +294,25 @@ def _better_left_out(result: PathResult, k: int) -> Model | None:
     return None if best.converged else best
 
 
-def _left_out_model(outcome: DatasetOutcome, method: str, k: int) -> str:
-    model = _better_left_out(outcome.results[method], k)
-    assert model is not None
-    return (
-        f", best on the validation examples is C = {model.C:.3g}, with a relative gap of "
-        f"{model.relative_gap:.1g}"
-    )
+def explain_left_out(outcome: DatasetOutcome) -> list[Remark]:
+    """A remark on the cells for which the validation examples prefer a model that was left out."""
+    listed = []
+    for method, k in [(method, k) for method in outcome.results for k in outcome.dataset.ks]:
+        model = _better_left_out(outcome.results[method], k)
+        if model is None:
+            continue
+        against = f"{outcome.accuracy(method, k):.1f}"
+        if outcome.dataset.in_paper:
+            against += f" against {outcome.paper_accuracy(method, k):.1f}"
+        gap = model.relative_gap
+        how = f"a relative gap of {gap:.1g}" if math.isfinite(gap) else f"status “{model.status}”"
+        listed.append(
+            f"{_name(method, k)}: {against}, best on the validation examples is C = "
+            f"{model.C:.3g}, with {how}"
+        )
+    if not listed:
+        return []
+    return [Remark("Models that did not converge", PROSE("left_out", listed="; ".join(listed)))]
 
 
 def _on_grid(outcome: DatasetOutcome, method: str, k: int) -> str:

@@ -97,7 +97,7 @@ class Alias(NamedTuple):
 
 _HINGES = (
     "no for k <= m - 2 (counterexample; at k = 1 Prop. 3); "
-    "at k = m - 1 alpha yes (theorem), beta no (counterexample)"
+    "at k = m - 1 alpha yes (theorem), beta and printed no for m >= 3 (counterexample)"
 )
 _TABLE = [
     Entry(
@@ -117,7 +117,7 @@ _TABLE = [
         "smooth hinge",
         "smooth top-k hinge",
         "max of <1+u, x> - (smoothing/2)|x|^2 over the top-k simplex",
-        calibrated="yes (theorem)",
+        calibrated="yes (theorem), if all margins are equal",
         torch="TopKHingeLoss",
         home="shortlist.losses.makers:hinge",
         uses=("k", "variant", "smoothing", "margins", "rank_weights"),

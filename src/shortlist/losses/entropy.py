@@ -168,9 +168,9 @@ def _negative_entropy(v, y):
 
 @njit
 def _conjugate(loss, v, y):
-    rest = max(1.0 - sum_of_wrong(v, y), 0.0)
-    # v_y <= 0 counts as zero in the sum.
-    return _negative_entropy(v, y) + (rest * math.log(rest) if rest > 0.0 else 0.0)
+    s = sum_of_wrong(v, y)
+    # v_y <= 0 counts as zero in the sum. Where s is tiny, log(1 - s) would be that of a rounded s.
+    return _negative_entropy(v, y) + ((1.0 - s) * math.log1p(-s) if s < 1.0 else 0.0)
 
 
 @njit

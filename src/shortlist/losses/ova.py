@@ -19,7 +19,7 @@ import numpy as np
 from shortlist._jit import njit
 from shortlist.losses.domains import boxes
 from shortlist.losses.kernels import Kernels, register
-from shortlist.special import V, exp, log, log1p_positive
+from shortlist.special import V, exp, log, log1m, log1p_positive
 
 
 class OVAHinge(NamedTuple):
@@ -118,8 +118,7 @@ def _logistic_conjugate(loss, v, y):
     total = v.dtype.type(0)
     for j in range(v.shape[0]):
         p = min(abs(v[j]), one)
-        r = one - p
-        total += p * log(max(p, tiny)) + r * log(max(r, tiny))
+        total += p * log(max(p, tiny)) + (one - p) * log1m(p, one, tiny)
     return np.float64(total)
 
 

@@ -18,10 +18,11 @@ from shortlist.solvers.records.checkpoint import (
 )
 from shortlist.solvers.records.result import Result
 from shortlist.solvers.records.run import Callback, Run, StopTraining
-from shortlist.solvers.storage.base import State
+from shortlist.solvers.storage.base import State, squared_norm
 from shortlist.solvers.strategy.ascent import RESOLUTION_ULPS, ascend, visit_fresh
 from shortlist.solvers.strategy.conditioning import NS_LOSS, NS_MULTIPLICATION, Kind, plan
-from shortlist.solvers.strategy.descent import descend
+from shortlist.solvers.strategy.descent import NOISE_ULPS, descend
+from shortlist.solvers.strategy.lbfgs import Point, lbfgs
 from shortlist.solvers.strategy.smoothing import descend_smoothed
 from shortlist.solvers.threads import crew_for, one_blas_thread
 
@@ -52,6 +53,9 @@ START_TOL = 1e-8
 STILL_SHRINKING = 0.5
 # Below this tolerance the last digits are better left to coordinate steps.
 LAST_DIGITS = 1e-4
+# Rounded weights of a loss that is not convex are tried when the gradient in double takes a tenth
+# of the share of tol at which they were tried before, down to this one: then rounding decides.
+LEAST_SHARE_IN_DOUBLE = 0.05
 # Nanoseconds a score of a visit's step for its duals.
 NS_STEP = 12.0
 
@@ -359,8 +363,53 @@ def _train_nonconvex(problem: Problem, request: _Request) -> Solution:
     assert weights is not None
     try:
         status = stopped or descend(run, weights)[0]
+        if status == "stalled" and problem.storage.dtype != np.float64:
+            status = _descend_in_double(run)
     except (KeyboardInterrupt, StopTraining) as stop:
         status = _status_of(stop)
     if run.weights is None:
         _note_primal(run, weights, np.nan)
     return _solution(run, status)
+
+
+def _descend_in_double(run: Run) -> str:
+    """Go on where single precision sees no further decrease, with values and gradients in double.
+
+    The model's weights are in the storage's precision: what is noted is theirs, and training has
+    converged when the gradient there is small enough.
+    """
+    problem, dtype = run.problem, run.problem.storage.dtype
+
+    def evaluate(place: NDArray) -> Point:
+        run.epochs += 1
+        return Point(place, *problem.primal_gradient(place, double=True))
+
+    def note(point: Point) -> None:
+        pair = problem.pair(point.value, np.nan, point.place, double=True)
+        run.record(pair, point.place.astype(dtype))
+        run.notify(run.weights)
+
+    def share(point: Point) -> float:
+        """The part of ``tol`` that the gradient takes."""
+        return 0.5 * squared_norm(point.gradient) / (run.tol * point.value)
+
+    assert run.weights is not None
+    start = evaluate(run.weights.astype(np.float64))
+    run.settle(start.value, run.weights)
+    try_at = 1.0
+    for point in lbfgs(evaluate, start, NOISE_ULPS * float(np.finfo(np.float64).eps)):
+        # Rounding the weights changes the objective by less than its last place in single
+        # precision, but the gradient by more where C is large.
+        note(point)
+        if run.epochs >= run.max_epochs:
+            return "max_epochs"
+        if share(point) > try_at:
+            continue
+        rounded = evaluate(point.place.astype(dtype).astype(np.float64))
+        if share(rounded) <= 1.0:
+            note(rounded)
+            return "converged"
+        if try_at < LEAST_SHARE_IN_DOUBLE:
+            return "stalled"
+        try_at *= 0.1
+    return "stalled"
