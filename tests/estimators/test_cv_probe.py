@@ -107,12 +107,12 @@ def test_only_models_that_may_be_chosen_are_kept(digits, monkeypatch):
 
     kept = []
 
-    class Watched(cv_request.Path):
+    class Watched(cv_request.SearchPath):
         def advance(self, Cs):
             super().advance(Cs)
             kept.append(sorted(self.models))
 
-    monkeypatch.setattr(cv_request, "Path", Watched)
+    monkeypatch.setattr(cv_request, "SearchPath", Watched)
     X, y, X_val, y_val = digits
     search = TopKClassifierCV(Cs=[1e-4, 1e-2, 1.0, 100.0], ks=(1, 3), **FIXED)
     search.fit(X, y, X_val=X_val, y_val=y_val)

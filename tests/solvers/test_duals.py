@@ -169,7 +169,7 @@ def test_paths_and_warm_starts():
 @pytest.mark.usefixtures("always_sparse")
 def test_growth_asks_for_memory_first(monkeypatch):
     X, y = make_data(n=60, d=7, m=5)
-    monkeypatch.setattr("shortlist.estimators.elsewhere.check_memory", lambda *args: None)
+    monkeypatch.setattr("shortlist.estimators.examples.check_memory", lambda *args: None)
     monkeypatch.setattr(memory, "available_bytes", lambda: 10)
     with pytest.raises(MemoryError, match="nonzero duals need"):
         TopKClassifier("hinge").fit(X, y)

@@ -257,7 +257,9 @@ class TopKClassifier(
         if descends and problem.loss.smooth:
             return None, weights
         # Gradients of a hinge are poor duals, so the model keeps its duals with the weights.
-        return state_from_duals(problem, state.duals, state.starts), weights if descends else None
+        start = state_from_duals(problem, state.duals, state.starts)
+        start.best = weights if same_features else None
+        return start, weights if descends else None
 
     def _start_from_file(self, problem: Problem) -> tuple[State | None, NDArray | None]:
         """The weights of the file that this model is from, where they fit this problem."""

@@ -168,7 +168,7 @@ def _go(loss, rows, w, y, cost, duals, begin, classes, now, step):
     n = cost.shape[0]
     outside = np.empty(n, np.int64)
     count = 0
-    tolerance = 4.0 * np.finfo(duals.dtype).eps * duals.shape[1]
+    tolerance = np.float64(np.finfo(duals.dtype).eps)
     s = np.empty(_most_entries(begin), now.dtype)
     rise = 0.0
     for i in range(n):

@@ -160,7 +160,7 @@ class Run:
             return
         mixed = self.bound_alone > self.bound_of_pair
         allowed = MIXED_ULPS * self._eps * abs(self.primal)
-        if (mixed or of_pair) and self.doubt > allowed:
+        if of_pair or (mixed and self.doubt > allowed):
             primal, _ = self.problem.primal_gradient(self.weights, double=True)
             self.bound_of_pair += primal - self.primal
             self.primal = primal

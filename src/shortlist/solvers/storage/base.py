@@ -44,6 +44,7 @@ class State:
     enough for visits on the support: a storage that makes them in its epochs may end them there.
 
     Of a start from the duals of other examples, ``fresh`` are those that it knows nothing about.
+    ``best`` are the model's weights that go with these duals, if they may be better than W.
     """
 
     weights: NDArray
@@ -52,6 +53,7 @@ class State:
     rounding: float = 0.0
     enough: float = 0.0
     fresh: NDArray | None = None
+    best: NDArray | None = None
 
 
 @dataclass

@@ -45,6 +45,7 @@ FEW_CLASSES, FEW_CLASSES_SMOOTH = 3, 6
 # evaluations; breast cancer (19) at C >= 1000 is solved by 35 to 730 evaluations, and not by SDCA.
 MANY_EXAMPLES_PER_FEATURE = 100
 EPOCHS_ON_TABLES, EPOCHS_ON_TABLES_SMOOTH = 600.0, 300.0
+EPOCHS_OF_FEW_EXAMPLES = 3000.0
 # Training begins with the means of the classes only if the mean of C |x|^2 is at most this.
 MAX_MEAN_ETA = 3.0
 # A loss that is not convex needs no better start than this.
@@ -56,6 +57,9 @@ LAST_DIGITS = 1e-4
 # Rounded weights of a loss that is not convex are tried when the gradient in double takes a tenth
 # of the share of tol at which they were tried before, down to this one: then rounding decides.
 LEAST_SHARE_IN_DOUBLE = 0.05
+# A start whose gap is at most so many times the one asked for may be solved by the weights of the
+# model that it comes from, which need not be those of the duals.
+NEARLY_SOLVED = 4.0
 # Nanoseconds a score of a visit's step for its duals.
 NS_STEP = 12.0
 
@@ -178,8 +182,11 @@ def _already_solved(run: Run, weights: NDArray | None) -> bool:
     """Whether the start is a solution, with the duals' own weights or with those given."""
     if run.one_of_many and weights is None:
         return False
-    if run.certify().within(run.tol):
+    own = run.certify()
+    if own.within(run.tol):
         return True
+    if weights is None and own.gap <= NEARLY_SOLVED * run.wanted:
+        weights = run.state.best
     if weights is None or not run.problem.loss.convex:
         return False
     primal, _ = run.problem.primal_gradient(weights, double=True)
@@ -302,8 +309,8 @@ def _patience(problem: Problem, tol: float) -> float:
         return np.inf
     if tol >= LAST_DIGITS and plan(problem, late=True).kind is Kind.COUPLED:
         # Fewer examples than weights: the dual is the smaller problem, and an epoch costs little.
-        if storage.n < storage.zero_weights(problem.n_classes).size:
-            return np.inf
+        if not loss.smooth and storage.n < storage.zero_weights(problem.n_classes).size:
+            return EPOCHS_OF_FEW_EXAMPLES
         return EPOCHS_ON_TABLES_SMOOTH if loss.smooth else EPOCHS_ON_TABLES
     if loss.smooth:
         quick = plan(problem).kind is not Kind.NONE and tol >= LAST_DIGITS
