@@ -160,7 +160,9 @@ class Run:
             return
         mixed = self.bound_alone > self.bound_of_pair
         allowed = MIXED_ULPS * self._eps * abs(self.primal)
-        if of_pair or (mixed and self.doubt > allowed):
+        # The bound zero is exact: so is a primal that is compared with nothing else.
+        exactly = of_pair and self.bound == 0.0
+        if exactly or ((mixed or of_pair) and self.doubt > allowed):
             primal, _ = self.problem.primal_gradient(self.weights, double=True)
             self.bound_of_pair += primal - self.primal
             self.primal = primal
