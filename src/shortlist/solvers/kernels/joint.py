@@ -23,6 +23,8 @@ from shortlist.solvers.kernels.support import place_among
 # A step that would take more than this share of the examples out of their domain is not taken: to
 # leave one where it is costs as much as a visit.
 MOST_OUTSIDE = 0.25
+# Duals may miss their domain by rounding, and by no more than this: an ulp in single precision.
+MOST_VIOLATION = 1.2e-7
 # Two directions are parallel if less than this share of one is left without the other.
 PARALLEL = 1e-9
 # Steps that are tried, one after the other, until the objective rises.
@@ -168,7 +170,7 @@ def _go(loss, rows, w, y, cost, duals, begin, classes, now, step):
     n = cost.shape[0]
     outside = np.empty(n, np.int64)
     count = 0
-    tolerance = np.float64(np.finfo(duals.dtype).eps)
+    tolerance = min(4.0 * np.finfo(duals.dtype).eps * duals.shape[1], MOST_VIOLATION)
     s = np.empty(_most_entries(begin), now.dtype)
     rise = 0.0
     for i in range(n):
