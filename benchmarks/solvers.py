@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 from benchmarks.data import Examples
+from scipy.sparse import issparse
 
 OWN = "shortlist"
 # No solver reaches this limit: the time limit of the benchmark ends it earlier.
@@ -165,7 +166,7 @@ def _softmax(data: Examples, C: float) -> list[Solver]:
     found = [_logistic(data, C, "lbfgs")]
     if 8 * (data.X.shape[1] * data.n_classes) ** 2 <= LARGEST_HESSIAN:
         found.append(_logistic(data, C, "newton-cholesky"))
-    if find_spec("torch"):
+    if find_spec("torch") and not issparse(data.X):
         found.append(_torch_lbfgs(data, C, "softmax"))
     if find_spec("cyanure"):
         found.append(_cyanure(data, C))

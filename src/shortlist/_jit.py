@@ -53,9 +53,10 @@ def njit(
 ) -> Any:
     """Compile a kernel (lazily, per argument types).
 
-    ``sums`` lets the compiler reorder its sums, ``maxima`` its maxima (of numbers that are not
-    NaN); ``inline`` puts it into its callers whatever its size, as the scalar functions need
-    whose callers are loops to be vectorised.
+    ``sums`` lets the compiler reorder its sums: its arrays must not overlap, and it returns
+    numbers only. ``maxima`` lets it reorder maxima (of numbers that are not NaN). ``inline`` puts
+    it into its callers whatever its size, as the scalar functions need whose callers are loops to
+    be vectorised.
     """
     if function is None:
         return lambda f: njit(f, sums=sums, maxima=maxima, inline=inline)

@@ -199,6 +199,16 @@ class _Pass(LoweringPass):
         super().__init__()
 
 
+def _part_arrays(flags: Any) -> None:
+    """Let LLVM know that the arrays of a kernel that may reorder its sums do not overlap.
+
+    Otherwise LLVM makes two loops of one: with SIMD, and without for arrays that might overlap. It
+    would choose by how far apart they lie in memory, so that a fit would not have the same bits
+    twice.
+    """
+    flags.noalias = "reassoc" in flags.fastmath.flags
+
+
 @register_pass(mutates_CFG=False, analysis_only=False)
 class _PrepareWhole(_Pass):
     """Before lowering: choose the library, and what to put into it."""
@@ -208,6 +218,7 @@ class _PrepareWhole(_Pass):
     def run_pass(self, state: Any) -> bool:
         # Nothing calls a kernel through a pointer.
         state.flags.no_cfunc_wrapper = True
+        _part_arrays(state.flags)
         state.library = _Whole(state.targetctx.codegen(), state.func_id.func_qualname)
         # The machine code is kept for the cache.
         state.library.enable_object_caching()
@@ -215,6 +226,7 @@ class _PrepareWhole(_Pass):
 
 
 def _called_by_kernels_only(flags: Any) -> None:
+    _part_arrays(flags)
     flags.no_cfunc_wrapper = True
     flags.no_cpython_wrapper = True
     flags.no_compile = True

@@ -25,10 +25,10 @@ from shortlist.losses.differences import (
     sum_of_wrong,
 )
 from shortlist.losses.domains import capped
-from shortlist.losses.kernels import Kernels, ascend_exactly, gap_share, register
-from shortlist.projections.selection import largest
+from shortlist.losses.kernels import Kernels, ascend_exactly, gap_share, register, share_of_value
+from shortlist.projections.selection import STRIDE, largest, stride_exceeds
 from shortlist.projections.threshold import clip_into, solve_threshold
-from shortlist.projections.topk import fill_capped, walk_cap
+from shortlist.projections.topk import fill_capped, settle_cap, walk_cap
 
 # Below this, eta + gamma cannot be divided by safely in single precision.
 FLAT = 1e-30
@@ -105,18 +105,8 @@ def smooth_hinge_value(z, top, x, s, gamma, y):
     return max(gamma * value, 0.0)
 
 
-# Entries are looked at in strides: one comparison for all of a stride's.
-_STRIDE = 16
 # How far below the last threshold to look for entries that may become positive.
 _SLACK = 0.02
-
-
-@njit
-def _stride_exceeds(f, begin, cut):
-    hits = np.int32(0)
-    for j in range(begin, begin + _STRIDE):
-        hits |= np.int32(f[j] > cut)
-    return hits != 0
 
 
 @njit
@@ -124,10 +114,10 @@ def _list_above(f, y, cut, places):
     """List the j != y with f_j > cut; returns how many."""
     count = 0
     m = f.shape[0]
-    whole = m - m % _STRIDE
-    for begin in range(0, whole, _STRIDE):
-        if _stride_exceeds(f, begin, cut):
-            for j in range(begin, begin + _STRIDE):
+    whole = m - m % STRIDE
+    for begin in range(0, whole, STRIDE):
+        if stride_exceeds(f, begin, cut):
+            for j in range(begin, begin + STRIDE):
                 if f[j] > cut and j != y:
                     places[count] = j
                     count += 1
@@ -144,29 +134,26 @@ def _solve(loss, f, y, eta, start, work):
 
     x_j is positive only where b_j = (1 + f_j - f_y) / (eta + gamma) exceeds the threshold theta.
     These classes are listed in the first row of ``work`` (see :func:`_places`), their x_j in the
-    second. Returns how many are listed. ``start`` holds the last theta and whether there is one.
+    second. Returns how many are listed. ``start`` holds the last theta and a number that is not
+    zero if there is one: alpha's last cap.
     """
     scale = eta + loss.gamma
-    own = np.float64(f[y])
+    # Where there is a last theta, the classes above it are nearly all that matter.
+    guess = start[0] - _SLACK if start[1] != 0.0 else -np.inf
+    if _is_joint(loss) and guess > -np.inf:
+        # If they do, there is no need for the least threshold, which takes the k largest scores.
+        count, theta = _solve_above(loss, f, y, eta, scale, guess, start, work)
+        if count >= loss.k and theta >= guess:
+            start[0] = theta
+            return count
+        guess = min(guess, theta - _SLACK) if count >= loss.k else -np.inf
     least = _least_threshold(loss, f, y, scale)
     if least == np.inf:
         return 0
-    places = _places(work)
-    # Where there is a last theta, the classes above it are nearly all that matter.
-    guess = start[0] - _SLACK if start[1] != 0.0 else -np.inf
     while True:
-        count = _list_above(f, y, _cut_in_scores(f, own, scale, max(guess, least)), places)
+        count, theta = _solve_above(loss, f, y, eta, scale, max(guess, least), start, work)
         # Alpha's cap is a share of the sum over the k largest.
         if count >= (loss.k if _is_joint(loss) else 1):
-            z = work[1, :count]
-            top = f.dtype.type(-np.inf)
-            for t in range(count):
-                top = max(top, f[places[t]])
-            inverse = f.dtype.type(1.0 / scale)
-            lowest = np.finfo(f.dtype).min
-            for t in range(count):
-                z[t] = max((f[places[t]] - top) * inverse, lowest)
-            theta = _solve_few(loss, z, (1.0 + (np.float64(top) - own)) / scale, eta / scale)
             if not theta < guess or guess <= least:
                 break
             guess = theta - _SLACK
@@ -175,8 +162,31 @@ def _solve(loss, f, y, eta, start, work):
             least = least if guess > least else -np.inf
             guess = -np.inf
     start[0] = theta
-    start[1] = 1.0
     return count
+
+
+@njit
+def _solve_above(loss, f, y, eta, scale, guess, start, work):
+    """List the classes with b_j above ``guess``, and solve the projection on them.
+
+    Returns how many there are, and theta, which is exact if it is not below ``guess``. With fewer
+    than k classes alpha is not solved.
+    """
+    places = _places(work)
+    own = np.float64(f[y])
+    count = _list_above(f, y, _cut_in_scores(f, own, scale, guess), places)
+    if count < (loss.k if _is_joint(loss) else 1):
+        return count, np.inf
+    z = work[1, :count]
+    top = f.dtype.type(-np.inf)
+    for t in range(count):
+        top = max(top, f[places[t]])
+    inverse = f.dtype.type(1.0 / scale)
+    lowest = np.finfo(f.dtype).min
+    for t in range(count):
+        z[t] = max((f[places[t]] - top) * inverse, lowest)
+    level = (1.0 + (np.float64(top) - own)) / scale
+    return count, _solve_few(loss, z, level, eta / scale, start)
 
 
 @njit
@@ -231,6 +241,8 @@ def _least_threshold_alpha(loss, f, y, scale):
     No x_j exceeds s/k, and the k largest b_j lie above theta: theta is at least the k-th largest
     less 1/k. All x_j are zero if the mean of the k largest is not positive.
     """
+    if not 1.0 + (np.float64(largest_wrong(f, y)) - np.float64(f[y])) > 0.0:
+        return np.inf
     values = np.empty(loss.k, f.dtype)
     kept = f[y]
     f[y] = -np.inf
@@ -277,27 +289,40 @@ def _solve_few_simplex(z, top, rho):
 
 
 @njit
-def _solve_few_beta(loss, z, top, rho):
+def _solve_few_beta(loss, z, top, rho, start):
+    start[1] = 1.0
     if loss.k == 1:
         return _solve_few_simplex(z, top, rho)
     ref, t = solve_threshold(z, top, 1.0 / loss.k, 1.0, rho, False, -1.0)
-    clip_into(z, ref, t, 1.0 / loss.k, 1.0, z)
+    x = np.empty_like(z)
+    clip_into(z, ref, t, 1.0 / loss.k, 1.0, x)
+    z[:] = x
     return top + ref + t
 
 
 @njit
-def _solve_few_alpha(loss, z, top, rho):
-    ref, t, c = walk_cap(z, top, loss.k, 1.0, rho, np.empty_like(z))
+def _solve_few_alpha(loss, z, top, rho, start):
+    scratch = np.empty_like(z)
+    ref, t, c = 0.0, 0.0, 0.0
+    if start[1] != 0.0:
+        ref, t, c = settle_cap(z, top, loss.k, 1.0, rho, start[0], start[1])
+    if c == 0.0:
+        ref, t, c = walk_cap(z, top, loss.k, 1.0, rho, scratch)
     if c > 0.0:
-        fill_capped(z, ref, t, c, loss.k, 1.0, z)
+        fill_capped(z, ref, t, c, loss.k, 1.0, scratch)
+        z[:] = scratch
+        start[1] = c
     else:
         z[:] = 0
     return top + ref + t
 
 
 @overloaded
-def _solve_few(loss, z, top, rho):
-    """Replace z by x for b = z + top, the maximum of z being 0; returns theta."""
+def _solve_few(loss, z, top, rho, start):
+    """Replace z by x for b = z + top, the maximum of z being 0; returns theta.
+
+    ``start`` holds theta and, for alpha, the cap of the last solution; zero if there is none.
+    """
     return _solve_few_beta if loss.instance_class is BetaHinge else _solve_few_alpha
 
 
@@ -305,7 +330,13 @@ def _solve_few(loss, z, top, rho):
 def _value_gradient(loss, f, y, v, work):
     if loss.gamma < FLAT:
         return _subgradient(loss, f, y, v, work)
-    count = _solve(loss, f, y, 0.0, np.zeros(2), work)
+    return _value_from(loss, f, y, np.zeros(2), v, work)
+
+
+@njit
+def _value_from(loss, f, y, start, v, work):
+    """Value and gradient of a smoothed hinge, from the last theta and cap if there are some."""
+    count = _solve(loss, f, y, 0.0, start, work)
     places, x = _places(work), work[1]
     s = _write(work, count, y, v)
     if s == 0.0:
@@ -386,6 +417,21 @@ def _dual_step(loss, q, y, eta, start, v, work):
 
 
 @njit
+def _gap_share(loss, s, y, cost, eta, start, v, g, work):
+    """The example's share of the gap; its gradient is looked for near the last dual.
+
+    If the scores were those of the last visit's end, x would be the gradient too: for entries
+    between the bounds  1 + s_j - s_y = (eta + gamma) (x_j + theta) - eta (x_j - v_y).
+    """
+    if loss.gamma < FLAT or start[1] == 0.0:
+        return gap_share(loss, s, y, cost, v, g, work)
+    near = np.empty(2)
+    near[0] = ((eta + loss.gamma) * start[0] + eta * np.float64(v[y])) / loss.gamma
+    near[1] = start[1]
+    return share_of_value(loss, _value_from(loss, s, y, near, g, work), s, y, cost, v)
+
+
+@njit
 def _ascend(loss, s, y, cost, kappa, start, stands_for, v, delta, work):
     """The exact visit; only listed classes and those with duals so far take part."""
     eta = cost * kappa
@@ -393,7 +439,7 @@ def _ascend(loss, s, y, cost, kappa, start, stands_for, v, delta, work):
         return ascend_exactly(loss, s, y, cost, kappa, start, stands_for, v, delta, work)
     share = 0.0
     if stands_for > 0:
-        share = gap_share(loss, s, y, cost, v, delta, work) * stands_for
+        share = _gap_share(loss, s, y, cost, eta, start, v, delta, work) * stands_for
     e, c = s.dtype.type(eta), s.dtype.type(cost)
     for j in range(s.shape[0]):
         s[j] += e * v[j]

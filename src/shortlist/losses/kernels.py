@@ -145,10 +145,21 @@ def curvature(loss, f, y, step, hessian, work):
 @njit
 def gap_share(loss, s, y, cost, v, g, work):
     """C_i [L(s) + L*(v) - <s, v>], the example's share of the duality gap; g is scratch."""
-    share = value_gradient(loss, s, y, g, work) + conjugate(loss, v, y)
+    return share_of_value(loss, value_gradient(loss, s, y, g, work), s, y, cost, v)
+
+
+@njit
+def share_of_value(loss, value, s, y, cost, v):
+    """The share where L(s) is known."""
+    return max(cost * (value + conjugate(loss, v, y) - _inner_product(s, v)), 0.0)
+
+
+@njit(sums=True)
+def _inner_product(s, v):
+    total = 0.0
     for j in range(s.shape[0]):
-        share -= np.float64(s[j]) * np.float64(v[j])
-    return max(cost * share, 0.0)
+        total += np.float64(s[j]) * np.float64(v[j])
+    return total
 
 
 @njit

@@ -1,31 +1,51 @@
 """The largest entries of a vector, without sorting all of it."""
 
+import numpy as np
+
 from shortlist._jit import njit
+
+# Entries are looked at in strides: one comparison for all of a stride's.
+STRIDE = 16
+
+
+@njit
+def stride_exceeds(a, begin, cut):
+    """Whether one of the ``STRIDE`` entries from ``begin`` on is larger than ``cut``."""
+    hits = np.int32(0)
+    for j in range(begin, begin + STRIDE):
+        hits |= np.int32(a[j] > cut)
+    return hits != 0
 
 
 @njit
 def largest(a, k, values, places):
     """Write the k largest entries of ``a``, in descending order, and where they stand.
 
-    Ties go to the lower index. One pass: entries no larger than the k-th so far cost a
-    comparison each, the few others an insertion.
+    Ties go to the lower index. One pass: strides with no entry larger than the k-th so far cost
+    a comparison, the few larger entries an insertion each.
     """
+    m = a.shape[0]
     filled = 0
-    for j in range(a.shape[0]):
-        x = a[j]
-        if filled == k:
-            if not x > values[k - 1]:
-                continue
-            i = k - 1
-        else:
-            i = filled
-            filled += 1
-        while i > 0 and values[i - 1] < x:
-            values[i] = values[i - 1]
-            places[i] = places[i - 1]
-            i -= 1
-        values[i] = x
-        places[i] = j
+    begin = 0
+    while begin < m:
+        end = min(begin + STRIDE, m)
+        if filled < k or end - begin < STRIDE or stride_exceeds(a, begin, values[k - 1]):
+            for j in range(begin, end):
+                x = a[j]
+                if filled == k:
+                    if not x > values[k - 1]:
+                        continue
+                    i = k - 1
+                else:
+                    i = filled
+                    filled += 1
+                while i > 0 and values[i - 1] < x:
+                    values[i] = values[i - 1]
+                    places[i] = places[i - 1]
+                    i -= 1
+                values[i] = x
+                places[i] = j
+        begin = end
 
 
 @njit

@@ -109,6 +109,59 @@ def walk_cap(z, top, k, radius, rho, heap):
             free_sum += np.float64(heap[count - 1 - u])
 
 
+# Rounds of :func:`settle_cap` before it gives up. From the last visit's solution two are the rule.
+_SETTLING_ROUNDS = 4
+
+
+@njit
+def settle_cap(z, top, k, radius, rho, theta, c):
+    """What :func:`walk_cap` finds, from a guess of theta and c; (0, 0, 0) if the guess is too far.
+
+    The guess tells which entries are at the cap and which lie between it and zero. For these the
+    walk's equations give theta and c, and so on until the entries are the same twice: then theta
+    and c lie on the path, where psi = 0 or k c = radius. ref is the guess, so that entries near
+    the threshold keep their digits.
+    """
+    most = radius / k
+    ref = theta - top
+    t = 0.0
+    last_u, last_free = -1, -1
+    for _ in range(_SETTLING_ROUNDS):
+        u, free = 0, 0
+        capped_sum, free_sum = 0.0, 0.0
+        low, high = np.inf, -np.inf
+        for j in range(z.shape[0]):
+            x = np.float64(z[j]) - ref
+            if x - t >= c:
+                u += 1
+                capped_sum += x
+                low = min(low, x)
+            else:
+                high = max(high, x)
+                if x > t:
+                    free += 1
+                    free_sum += x
+        # The entries are those of a threshold: as many as before are the same as before.
+        if u == last_u and free == last_free:
+            return ref, t, c
+        if free == 0 and u == k:
+            c = min((theta + capped_sum / k) / (1.0 + rho * k), most)
+            if 0.0 < c <= low - high:  # as where the walk begins
+                return ref, low - 0.5 * (c + min(low - high, 2.0 * most)), c
+        if free == 0 or u >= k or u + free < k:
+            break
+        last_u, last_free = u, free
+        below = k - u
+        stationary = (theta + capped_sum / k + below * free_sum / (k * free)) / (
+            below * below / (k * free) + u / k + rho * k
+        )
+        c = min(stationary, most)
+        if not c > 0.0:
+            break
+        t = (free_sum - below * c) / free
+    return 0.0, 0.0, 0.0
+
+
 @njit
 def fill_capped(z, ref, t, c, k, radius, x):
     """x = clip(z - ref - t, 0, c), made feasible to rounding; returns its sum."""

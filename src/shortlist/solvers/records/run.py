@@ -175,7 +175,8 @@ class Run:
         if found.rounding > 0.0 and self.bound == 0.0 and self.problem.storage.explicit:
             # Only now is it known how small a gap is wanted, and so how much rounding may add.
             less = self.tol * max(min(found.primal, self.at_zero - found.dual), 0.0)
-            if less < 0.5 * wanted:
+            may_be_met = found.primal - found.dual - found.rounding <= less
+            if less < 0.5 * wanted and may_be_met:
                 found = self.problem.certify(self.state, less, self.primal)
         return self.record(found, self.state.weights)
 
