@@ -11,13 +11,12 @@ from shortlist.solvers import memory
 from shortlist.solvers.duals import (
     SparseDuals,
     as_array,
-    close_row,
     may_be_changed,
-    open_row,
     readable,
     writable,
     zero_duals,
 )
+from shortlist.solvers.kernels.dual_rows import close_row, open_row
 from shortlist.solvers.problem import Problem
 from shortlist.solvers.storage import Costs, CsrStorage, DenseStorage
 from shortlist.solvers.strategy.train import train

@@ -2,10 +2,12 @@
 
 import numpy as np
 import pytest
+from scipy.sparse import csr_array
 from sklearn.datasets import load_digits
 
+from shortlist.solvers.duals import SparseDuals, as_array, store
 from shortlist.solvers.problem import Problem
-from shortlist.solvers.storage import Costs, GramStorage
+from shortlist.solvers.storage import Costs, CsrStorage, DenseStorage, GramStorage
 from shortlist.solvers.storage.support import rows_on_support, support_epoch
 from shortlist.solvers.threads import Crew
 from tests.instances import Instance, by_id
@@ -107,3 +109,93 @@ def test_joint_steps_spare_rounds_of_visits(row, dtype, share):
             count += 1
         rounds.append(count)
     assert 5 < rounds[1] <= 0.6 * rounds[0], rounds
+
+
+def open_features(row, kind, dtype=np.float64):
+    """The support of digits after an epoch, by their features."""
+    X, y = load_digits(return_X_y=True)
+    X, y = (X[:N] / 16).astype(dtype), y[:N].astype(np.int64)
+    costs = Costs(y, 10.0 * make_costs(N))
+    storage = CsrStorage(csr_array(X), BIAS) if kind == "csr" else DenseStorage(X, BIAS)
+    problem = Problem(storage, costs, row.m, row.loss())
+    state = problem.zero_state()
+    for _ in storage.epoch(problem.loss, np.flatnonzero(costs.cost), state, costs, 1, Crew()):
+        pass
+    if kind == "lists":
+        duals = SparseDuals(N, row.m, np.dtype(dtype))
+        store(duals, slice(0, N), y, state.duals)
+        state.duals = duals
+    support = storage.open_support(rows_on_support(state.duals, costs.cost), state, costs)
+    return problem, state, support
+
+
+def weights_and_dual(problem, state):
+    """W(v), and D as the formula reads."""
+    costs, v = problem.costs, as_array(state.duals).astype(np.float64)
+    W = problem.storage.rebuild(state.duals, costs.cost)
+    conjugates = problem.loss.conjugate(v, costs.y)
+    return W, -0.5 * np.vdot(W, W) - float(np.sum(costs.cost * conjugates))
+
+
+@pytest.mark.parametrize("kind", ["dense", "csr", "lists"])
+@pytest.mark.parametrize("row", HINGES, ids=by_id)
+def test_a_joint_step_of_features_rises_by_what_it_says_and_keeps_duals_and_weights_together(
+    row, kind
+):
+    problem, state, support = open_features(row, kind)
+    assert support.step_jointly(problem.loss) == 0.0  # there is no last change yet
+    zero = as_array(state.duals) == 0
+    zero[np.arange(N), problem.costs.y] = False
+    random = np.random.default_rng(0)
+    rises = []
+    for _ in range(12):
+        support_epoch(support, problem.loss, random.permutation(support.order))
+        _, before = weights_and_dual(problem, state)
+        rises.append(support.step_jointly(problem.loss))
+        W, after = weights_and_dual(problem, state)
+        assert after - before == pytest.approx(rises[-1], rel=1e-6, abs=1e-10 * abs(after))
+        assert np.isfinite(after)
+        assert not as_array(state.duals)[zero].any()  # nothing but labels joins the support
+        np.testing.assert_allclose(support.by_class.T, W, rtol=1e-9, atol=1e-9)
+    assert np.count_nonzero(rises) >= 4, rises
+
+
+@pytest.mark.parametrize("row", [HINGES[0], HINGES[3]], ids=by_id)
+def test_weights_are_made_anew_when_the_support_is_closed(row):
+    problem, state, support = open_features(row, "dense", np.float32)
+    random = np.random.default_rng(0)
+    for _ in range(12):
+        support_epoch(support, problem.loss, random.permutation(support.order))
+        support.step_jointly(problem.loss)
+    problem.storage.close_support(support, state, problem.costs)
+    W, _ = weights_and_dual(problem, state)
+    np.testing.assert_allclose(state.weights, W, atol=1e-6 * np.abs(W).max())
+    # The bound on rounding holds.
+    unit = 0.5 * np.finfo(np.float32).eps
+    assert np.linalg.norm(state.weights - W) <= 6.0 * unit * np.sqrt(state.rounding)
+
+
+def test_joint_steps_of_features_spare_rounds_of_visits():
+    """To the same gap on the support."""
+    rounds = []
+    for jointly in (False, True):
+        problem, _, support = open_features(HINGES[0], "dense")
+        random = np.random.default_rng(0)
+        gaps = []
+        while len(gaps) < 1000 and (not gaps or gaps[-1] > 1e-5 * gaps[0]):
+            if jointly and gaps:
+                support.step_jointly(problem.loss)
+            gap, _, _ = support_epoch(support, problem.loss, random.permutation(support.order))
+            gaps.append(gap)
+        rounds.append(len(gaps))
+    assert 5 < rounds[1] <= 0.6 * rounds[0], rounds
+
+
+def test_weights_that_are_large_are_left_to_visits():
+    """A joint step passes over all weights: with many of them visits are cheaper."""
+    problem, _, support = open_features(HINGES[0], "csr")
+    support.width = 0.1
+    for _ in range(3):
+        support_epoch(support, problem.loss, support.order)
+        assert support.step_jointly(problem.loss) == 0.0
+    assert support.too_wide

@@ -20,9 +20,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from shortlist._jit import is_array, njit, overloaded
+from shortlist._jit import njit
 from shortlist._sparse import check_sparse
 from shortlist.solvers import memory
+from shortlist.solvers.kernels.dual_rows import close_row, open_row, with_room
 
 # Entries reserved for one call of a kernel, as if all its duals became nonzero.
 _MAX_RESERVED_ENTRIES = 1 << 22
@@ -77,7 +78,7 @@ class SparseDuals:
             self._whole.reserve(rows)  # the pool belongs to the whole
             return
         pool = self._pool
-        need = rows * _roomy(self.shape[1])
+        need = rows * with_room(self.shape[1])
         if pool.used[0] + need <= pool.values.size:
             return
         if pool.used[1] > pool.used[0] // 4:
@@ -291,141 +292,15 @@ def rows_at_once(duals: Duals, most: int) -> int:
 
 
 @njit
-def _is_label(y, j):
-    return j == y
-
-
-@njit
-def _is_among_labels(y, j):
-    for label in y:
-        if label == j:
-            return True
-        if label < 0:  # padding
-            break
-    return False
-
-
-@overloaded
-def is_right(y, j):
-    return _is_among_labels if is_array(y) else _is_label
-
-
-@njit
-def _roomy(count):
-    # Room to grow by a quarter before an example moves to another place in the pool.
-    return count + (count >> 2) + 1
-
-
-@njit
-def _open_dense(duals, i, scratch):
-    return duals[i]
-
-
-@njit
-def _open_sparse(duals, i, scratch):
-    scratch[:] = 0
-    begin = duals.begin[i]
-    for t in range(begin, begin + duals.counts[i]):
-        scratch[duals.columns[t]] = duals.values[t]
-    return scratch
-
-
-@njit
-def _close_dense(duals, i, y, v):
-    pass
-
-
-@njit
-def _close_sparse(duals, i, y, v):
-    count = 0
-    for j in range(v.shape[0]):
-        count += v[j] != 0
-    if count == 0:
-        duals.counts[i] = 0
-        return
-    # The right label is kept even at zero: support visits may change it.
-    for j in range(v.shape[0]):
-        count += (v[j] == 0) and is_right(y, j)
-    if count > duals.room[i]:
-        duals.used[1] += duals.room[i]
-        duals.begin[i] = duals.used[0]
-        duals.room[i] = _roomy(count)
-        duals.used[0] += duals.room[i]
-    t = duals.begin[i]
-    duals.counts[i] = count
-    for j in range(v.shape[0]):
-        if v[j] != 0 or is_right(y, j):
-            duals.values[t] = v[j]
-            duals.columns[t] = j
-            t += 1
-
-
-@njit
-def _gather_dense(duals, i, y, classes, slots, v):
-    count = 0
-    for j in range(duals.shape[1]):
-        if duals[i, j] != 0 or is_right(y, j):
-            classes[count] = j
-            slots[count] = j
-            v[count] = duals[i, j]
-            count += 1
-    return count
-
-
-@njit
-def _gather_sparse(duals, i, y, classes, slots, v):
-    count = 0
-    begin = duals.begin[i]
-    for slot in range(duals.counts[i]):
-        j = np.int64(duals.columns[begin + slot])
-        if duals.values[begin + slot] != 0 or is_right(y, j):
-            classes[count] = j
-            slots[count] = slot
-            v[count] = duals.values[begin + slot]
-            count += 1
-    return count
-
-
-@njit
-def _put_dense(duals, i, slot, value):
-    duals[i, slot] = value
-
-
-@njit
-def _put_sparse(duals, i, slot, value):
-    duals.values[duals.begin[i] + slot] = value
-
-
-@overloaded
-def open_row(duals, i, scratch):
-    return _open_dense if is_array(duals) else _open_sparse
-
-
-@overloaded
-def close_row(duals, i, y, v):
-    return _close_dense if is_array(duals) else _close_sparse
-
-
-@overloaded
-def gather(duals, i, y, classes, slots, v):
-    return _gather_dense if is_array(duals) else _gather_sparse
-
-
-@overloaded
-def put(duals, i, slot, value):
-    return _put_dense if is_array(duals) else _put_sparse
-
-
-@njit
 def _expand(pool, dense):
     for i in range(dense.shape[0]):
-        _open_sparse(pool, i, dense[i])
+        open_row(pool, i, dense[i])
 
 
 @njit
 def _store(pool, first, y, dense):
     for b in range(dense.shape[0]):
-        _close_sparse(pool, first + b, y[b], dense[b])
+        close_row(pool, first + b, y[b], dense[b])
 
 
 @njit

@@ -9,7 +9,7 @@ import numpy as np
 from shortlist._jit import njit, overloaded
 from shortlist._native import add_both_transposed, multiply_transposed
 from shortlist.losses import kernels
-from shortlist.solvers.duals import open_row
+from shortlist.solvers.kernels.dual_rows import open_row
 from shortlist.solvers.kernels.rows import DenseRows, add_rows, score_rows
 
 # Numbers of a chunk's scores: half of a second-level cache in single precision.

@@ -12,7 +12,7 @@ import numpy as np
 
 from shortlist._jit import is_array, njit, overloaded
 from shortlist.losses.kernels import ascend, on_classes
-from shortlist.solvers.duals import gather, open_row, put
+from shortlist.solvers.kernels.dual_rows import gather, open_row, put
 from shortlist.solvers.kernels.rows import add_to_class, class_score, squared_norm
 from shortlist.solvers.kernels.visit import rounding_of_visit
 

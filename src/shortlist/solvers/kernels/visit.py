@@ -20,7 +20,7 @@ from shortlist._native import (
     wait_for,
 )
 from shortlist.losses.kernels import ascend
-from shortlist.solvers.duals import close_row, open_row
+from shortlist.solvers.kernels.dual_rows import close_row, open_row
 from shortlist.solvers.kernels.rows import add_row, gather_rows, score_row, squared_norm
 
 # Examples of a block that see each other's changes one by one. The changes of a whole group are

@@ -90,6 +90,9 @@ class Support:
         """
         return 0.0
 
+    def settle(self) -> None:
+        """Put in order what joint steps have left, before the support is closed."""
+
 
 class Sums(NamedTuple):
     """Sums over examples that a certificate is made of; see ``kernels.gradient``.

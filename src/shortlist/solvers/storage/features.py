@@ -31,6 +31,7 @@ from shortlist.solvers.storage.base import (
 )
 from shortlist.solvers.storage.curvature import Curvature, Listed
 from shortlist.solvers.storage.explicit import ExplicitWeights
+from shortlist.solvers.storage.feature_support import FeatureSupport
 from shortlist.solvers.storage.local import LocalDuals
 from shortlist.solvers.storage.support import IN_ROUND, rows_on_support, support_pass
 from shortlist.solvers.threads import Crew
@@ -100,9 +101,11 @@ class FeatureStorage(ExplicitWeights, LocalDuals):
 
     def open_support(self, rows: NDArray, state: State, costs: Costs) -> Support:
         by_class = np.ascontiguousarray(state.weights.T)
-        return Support(self.view(), rows, by_class, costs.y, costs.cost, self.kappa, state.duals)
+        given = (costs.y, costs.cost, self.kappa, state.duals)
+        return FeatureSupport(self.view(), rows, by_class, *given, width=self.width)
 
     def close_support(self, support: Support, state: State, costs: Costs) -> None:
+        support.settle()
         state.weights = np.ascontiguousarray(support.by_class.T)
         state.rounding += support.rounding
 

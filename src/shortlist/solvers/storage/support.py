@@ -109,7 +109,8 @@ def visit_in_rounds(
             break
         if number - smallest_at >= patience.idle:
             break
-        support.step_jointly(loss)
+        if number < patience.rounds:
+            support.step_jointly(loss)
         # Skip examples whose dual did not change: most stay at a bound. The next full epoch
         # visits them again.
         order = random.permutation(support.narrow(order[:moved]))

@@ -1,0 +1,155 @@
+"""The duals of one example, as kernels read and write them: rows of an array, or lists of a pool.
+
+    open_row(duals, i, scratch)                   all m entries; those of a list go to ``scratch``
+    close_row(duals, i, y, v)                     keep what has been written to an open row
+    gather(duals, i, y, classes, slots, v)        list what is not zero, and right labels
+    put(duals, i, slot, value)                    write an entry that has been listed
+    taken_from(duals, i, slot)                    read it again
+
+A pool (``solvers.duals.Pool``) keeps the entries that are not zero.
+"""
+
+import numpy as np
+
+from shortlist._jit import is_array, njit, overloaded
+
+
+@njit
+def _is_label(y, j):
+    return j == y
+
+
+@njit
+def _is_among_labels(y, j):
+    for label in y:
+        if label == j:
+            return True
+        if label < 0:  # padding
+            break
+    return False
+
+
+@overloaded
+def is_right(y, j):
+    return _is_among_labels if is_array(y) else _is_label
+
+
+@njit
+def with_room(count):
+    # Room to grow by a quarter before an example moves to another place in the pool.
+    return count + (count >> 2) + 1
+
+
+@njit
+def _open_dense(duals, i, scratch):
+    return duals[i]
+
+
+@njit
+def _open_sparse(duals, i, scratch):
+    scratch[:] = 0
+    begin = duals.begin[i]
+    for t in range(begin, begin + duals.counts[i]):
+        scratch[duals.columns[t]] = duals.values[t]
+    return scratch
+
+
+@njit
+def _close_dense(duals, i, y, v):
+    pass
+
+
+@njit
+def _close_sparse(duals, i, y, v):
+    count = 0
+    for j in range(v.shape[0]):
+        count += v[j] != 0
+    if count == 0:
+        duals.counts[i] = 0
+        return
+    # The right label is kept even at zero: support visits may change it.
+    for j in range(v.shape[0]):
+        count += (v[j] == 0) and is_right(y, j)
+    if count > duals.room[i]:
+        duals.used[1] += duals.room[i]
+        duals.begin[i] = duals.used[0]
+        duals.room[i] = with_room(count)
+        duals.used[0] += duals.room[i]
+    t = duals.begin[i]
+    duals.counts[i] = count
+    for j in range(v.shape[0]):
+        if v[j] != 0 or is_right(y, j):
+            duals.values[t] = v[j]
+            duals.columns[t] = j
+            t += 1
+
+
+@njit
+def _gather_dense(duals, i, y, classes, slots, v):
+    count = 0
+    for j in range(duals.shape[1]):
+        if duals[i, j] != 0 or is_right(y, j):
+            classes[count] = j
+            slots[count] = j
+            v[count] = duals[i, j]
+            count += 1
+    return count
+
+
+@njit
+def _gather_sparse(duals, i, y, classes, slots, v):
+    count = 0
+    begin = duals.begin[i]
+    for slot in range(duals.counts[i]):
+        j = np.int64(duals.columns[begin + slot])
+        if duals.values[begin + slot] != 0 or is_right(y, j):
+            classes[count] = j
+            slots[count] = slot
+            v[count] = duals.values[begin + slot]
+            count += 1
+    return count
+
+
+@njit
+def _put_dense(duals, i, slot, value):
+    duals[i, slot] = value
+
+
+@njit
+def _put_sparse(duals, i, slot, value):
+    duals.values[duals.begin[i] + slot] = value
+
+
+@njit
+def _take_dense(duals, i, slot):
+    return duals[i, slot]
+
+
+@njit
+def _take_sparse(duals, i, slot):
+    return duals.values[duals.begin[i] + slot]
+
+
+@overloaded
+def open_row(duals, i, scratch):
+    return _open_dense if is_array(duals) else _open_sparse
+
+
+@overloaded
+def close_row(duals, i, y, v):
+    return _close_dense if is_array(duals) else _close_sparse
+
+
+@overloaded
+def gather(duals, i, y, classes, slots, v):
+    return _gather_dense if is_array(duals) else _gather_sparse
+
+
+@overloaded
+def put(duals, i, slot, value):
+    return _put_dense if is_array(duals) else _put_sparse
+
+
+@overloaded
+def taken_from(duals, i, slot):
+    return _take_dense if is_array(duals) else _take_sparse

@@ -1,0 +1,110 @@
+"""Examples with explicit features and nonzero duals, opened for cheap visits and joint steps."""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shortlist.losses.base import Loss
+from shortlist.solvers.duals import readable
+from shortlist.solvers.kernels.joint import (
+    LAST_DUAL,
+    add_changes,
+    joint_step_of_features,
+    list_support,
+)
+from shortlist.solvers.storage.base import Support, squared_norm
+
+# A joint step passes over the weights about so often. It is worth that if a round of visits takes
+# as many multiplications.
+PASSES_OVER_WEIGHTS = 8
+
+
+@dataclass
+class _Entries:
+    """The listed duals and their weights W at the first joint step, and of the last one.
+
+    ``past`` and ``last`` are the duals and weights at the last joint step, and ``step`` by how much
+    W had changed since the one before (see ``kernels.joint``).
+    """
+
+    begin: NDArray
+    classes: NDArray
+    slots: NDArray
+    past: NDArray
+    first_duals: NDArray
+    first_weights: NDArray
+    first_rounding: float
+    last: NDArray
+    step: NDArray
+
+
+@dataclass
+class FeatureSupport(Support):
+    """Visits change W by classes; joint steps move it along its last changes.
+
+    ``width`` is the number of features of an example, or of those that are not zero.
+
+    A joint step repeats the rounding errors of the changes that it is made of. So W is made anew in
+    the end, from the duals' changes since the first joint step.
+    """
+
+    width: float = field(kw_only=True)
+    numbers: NDArray = field(init=False)
+    entries: _Entries | None = None
+    too_wide: bool = False
+    steps: int = 0
+
+    def __post_init__(self) -> None:
+        self.numbers = self.order.copy()
+
+    def step_jointly(self, loss: Loss) -> float:
+        if self.too_wide:
+            return 0.0
+        if self.entries is None:
+            self._list_entries()
+            return 0.0
+        listed = self.entries
+        rise: float = joint_step_of_features(
+            loss.spec,
+            not loss.smooth,
+            self.view,
+            self.numbers,
+            self.by_class,
+            listed.last,
+            listed.step,
+            self.y,
+            self.cost,
+            readable(self.duals),
+            listed.begin,
+            listed.classes,
+            listed.slots,
+            listed.past,
+        )
+        self.steps += rise > 0.0
+        return rise
+
+    def _list_entries(self) -> None:
+        weights = self.by_class
+        room = np.empty(len(weights), weights.dtype)
+        begin, classes, slots, past = list_support(readable(self.duals), self.numbers, self.y, room)
+        self.too_wide = PASSES_OVER_WEIGHTS * weights.size > 2.0 * classes.size * self.width
+        if not self.too_wide:
+            first = past[LAST_DUAL].copy()
+            self.entries = _Entries(
+                *(begin, classes, slots, past, first, weights.copy(), self.rounding),
+                *(weights.copy(), np.zeros_like(weights)),
+            )
+
+    def settle(self) -> None:
+        if self.entries is None or not self.steps:
+            return
+        listed = self.entries
+        anew = listed.first_weights.astype(np.float64)
+        duals = readable(self.duals)
+        add_changes(
+            *(self.view, self.numbers, self.cost, duals),
+            *(listed.begin, listed.classes, listed.slots, listed.first_duals, anew),
+        )
+        self.by_class = anew.astype(self.by_class.dtype)
+        self.rounding = listed.first_rounding + 4.0 * squared_norm(self.by_class)
