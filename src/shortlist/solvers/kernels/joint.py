@@ -100,6 +100,7 @@ def _best_combination(loss, linear, y, cost, begin, classes, now, change, past):
     slope1, slope2 = 0.0, 0.0
     bend11, bend12, bend22 = 0.0, 0.0, 0.0
     buffers = np.empty((2, _most_entries(begin)), now.dtype)
+    duals, first_step, second_step = now[0], change[0], past[DUAL_STEP]
     for i in range(cost.shape[0]):
         first, last = begin[i], begin[i + 1]
         moved = False
@@ -109,9 +110,10 @@ def _best_combination(loss, linear, y, cost, begin, classes, now, change, past):
             continue
         own = classes[first:last]
         place, _ = place_among(own, last - first, y[i])
-        v, d1, d2 = now[0, first:last], change[0, first:last], past[DUAL_STEP, first:last]
+        v, d1, d2 = duals[first:last], first_step[first:last], second_step[first:last]
         s, row = buffers[0, : last - first], buffers[1, : last - first]
-        s[:] = now[1, first:last]
+        for a in range(last - first):
+            s[a] = now[1, first + a]
         here = on_classes(loss, s, y[i], own)
         c = cost[i]
         for a in range(last - first):
@@ -172,6 +174,7 @@ def _go(loss, rows, w, y, cost, duals, begin, classes, now, step):
     count = 0
     tolerance = min(4.0 * np.finfo(duals.dtype).eps * duals.shape[1], MOST_VIOLATION)
     s = np.empty(_most_entries(begin), now.dtype)
+    old_duals, new_duals = now[0], step[0]
     rise = 0.0
     for i in range(n):
         first, last = begin[i], begin[i + 1]
@@ -182,9 +185,10 @@ def _go(loss, rows, w, y, cost, duals, begin, classes, now, step):
             continue
         own = classes[first:last]
         place, _ = place_among(own, last - first, y[i])
-        v, new = now[0, first:last], step[0, first:last]
+        v, new = old_duals[first:last], new_duals[first:last]
         scores = s[: last - first]
-        scores[:] = now[1, first:last]
+        for a in range(last - first):
+            scores[a] = now[1, first + a]
         here = on_classes(loss, scores, y[i], own)
         if violation(here, new, place) > tolerance:
             outside[count] = i
