@@ -5,6 +5,7 @@ scaling and conformal shortlists are made around a fitted model, which no check 
 """
 
 import pytest
+from sklearn.base import clone
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from shortlist import KernelTopKClassifier, TopKClassifier, TopKClassifierCV
@@ -38,7 +39,7 @@ DEFAULT_TOL = TopKClassifier().tol
 @pytest.mark.filterwarnings("ignore:.*always right:UserWarning")
 def test_scikit_learn_checks(estimator, check, monkeypatch, request):
     if not any(name in request.node.name for name in COMPARING):
-        estimator.set_params(tol=DEFAULT_TOL)
+        estimator = clone(estimator).set_params(tol=DEFAULT_TOL)
     monkeypatch.setenv("SCIPY_ARRAY_API", "1")  # scikit-learn skips the check of it otherwise
     check(estimator)
 

@@ -125,7 +125,7 @@ def _smooth_hinge_of_shares(row: Instance, margins: Sequence[mpf]) -> mpf:
     golden = (mpmath.sqrt(5) - 1) / 2
     left, right = high - golden, low + golden
     at_left, at_right = (_gain_with_sum(row, ordered, s) for s in (left, right))
-    while high - low > mpf(10) ** -21:
+    for _ in range(101):
         if at_left < at_right:
             low, left, at_left = left, right, at_right
             right = low + golden * (high - low)
