@@ -52,11 +52,7 @@ def dealt(n_workers: int) -> list[np.ndarray]:
 @pytest.fixture(scope="module")
 def groups():
     """Workers for several tests: to start one takes longer than a fit."""
-    made = {1: group_of(*dealt(1))}
-    # One worker compiles the kernels, which the others would do at the same time, and find on disk.
-    for loss in ("softmax", "smooth_hinge", "hinge"):
-        train(made[1], dealt(1), loss)
-    made |= {n_workers: group_of(*dealt(n_workers)) for n_workers in (2, 4)}
+    made = {n_workers: group_of(*dealt(n_workers)) for n_workers in (1, 2, 4)}
     yield made
     for group in made.values():
         group.close()
