@@ -7,7 +7,7 @@ WORKERS ?= 2
 # Exact versions for development: make test LOCK=requirements/dev.lock
 LOCK ?=
 
-.PHONY: demo test test-slow lint bench docs dist lock test-lowest audit clean
+.PHONY: demo test pytest test-slow lint bench docs dist lock test-lowest audit clean
 .DEFAULT_GOAL := demo
 
 $(BIN)/python:
@@ -26,7 +26,11 @@ $(VENV)/.dev: pyproject.toml | $(BIN)/python
 demo: $(VENV)/.runtime
 	$(BIN)/shortlist reproduce letter --output results/letter
 
-test: lint
+# The linters run beside the tests, which they leave time for.
+test: $(VENV)/.dev
+	$(MAKE) --jobs=2 lint pytest
+
+pytest: $(VENV)/.dev
 	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
 
 # What takes too long for every run: clusters, and kernels compiled anew.

@@ -1,5 +1,6 @@
 """Settings all tests share."""
 
+import gc
 import os
 import signal
 
@@ -27,6 +28,12 @@ for name, default in (("SIGINT", signal.default_int_handler), ("SIGHUP", signal.
 # everywhere, and the seeds that searched further are in the batteries themselves.
 settings.register_profile("shortlist", deadline=None, derandomize=True, max_examples=50)
 settings.load_profile("shortlist")
+
+
+def pytest_collection_finish():
+    # Modules and tests stay to the end: collections of garbage need not look through them again.
+    gc.collect()
+    gc.freeze()
 
 
 def pytest_addoption(parser):

@@ -505,7 +505,7 @@ def test_a_disabled_cache_is_left_alone(installed, tmp_path):
 
 def test_import_is_light():
     code = "import json, sys, shortlist; dir(shortlist); print(json.dumps(sorted(sys.modules)))"
-    loaded = {name.split(".")[0] for name in run(code)}
+    loaded = {name.split(".")[0] for name in answer(start(code))}
     assert not loaded & {"numba", "torch", "matplotlib", "sklearn", "scipy", "numpy"}
 
 

@@ -215,9 +215,9 @@ class KernelCache:
             return None
         # An error here costs a compilation, and nothing else.
         with contextlib.suppress(Exception):
-            target_context.refresh()
             content = self._file(signature, target_context).read()
             if content is not None:
+                target_context.refresh()
                 result = self._codec.deserialise(content, target_context)
                 if tuple(result.signature.args) == _arguments(signature):
                     return result

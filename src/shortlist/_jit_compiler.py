@@ -20,6 +20,7 @@ module fails if a name is missing; :func:`guard_compilation` handles what fails 
 import hashlib
 import pickle
 from collections.abc import Iterable
+from functools import cache
 from typing import Any
 
 from llvmlite import binding as llvm
@@ -381,8 +382,14 @@ def all_known(arguments: Iterable[Any]) -> bool:
 
 def describe_target(target_context: Any) -> str:
     """The machine and the settings that code is made for."""
-    settings = {name: getattr(config, name, None) for name in _SETTINGS}
-    return f"{target_context.codegen().magic_tuple()} {settings}"
+    settings = tuple((name, str(getattr(config, name, None))) for name in _SETTINGS)
+    return _describe_code(target_context.codegen(), config.CPU_NAME, settings)
+
+
+@cache
+def _describe_code(codegen: Any, _cpu: str | None, settings: tuple[Any, ...]) -> str:
+    # LLVM asks the processor for its name every time, which takes a while on virtual machines.
+    return f"{codegen.magic_tuple()} {dict(settings)}"
 
 
 def serialise(result: Any) -> bytes | None:

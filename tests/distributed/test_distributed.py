@@ -201,31 +201,24 @@ def test_uneven_shards_of_sparse_rows():
         group.close()
 
 
-def test_a_killed_worker_is_replaced():
+def test_a_killed_worker_is_replaced(groups):
     loss = "hinge"
-    parts = dealt(2)
-    group = group_of(*parts)
-    told = []
+    group, told = groups[2], []
 
     def kill(progress):
         if not told:
             told.append(group.loaded[1].process)
             os.kill(told[0], signal.SIGKILL)
 
-    try:
-        with pytest.warns(RuntimeWarning, match=r"worker 1 .*shard 1\) died and is replaced"):
-            model = train(group, parts, loss, callback=kill)
-    finally:
-        group.close()
+    with pytest.warns(RuntimeWarning, match=r"worker 1 .*shard 1\) died and is replaced"):
+        model = train(group, dealt(2), loss, callback=kill)
     assert told
     check(model, loss)
 
 
-def test_a_worker_that_is_killed_while_another_waits_for_it():
+def test_a_worker_that_is_killed_while_another_waits_for_it(groups):
     """In mid-round: the other is let go, and goes on with the replacement."""
-    parts = dealt(2)
-    group = group_of(*parts)
-    told = []
+    group, told = groups[2], []
 
     def stop(progress):
         if not told:
@@ -233,12 +226,9 @@ def test_a_worker_that_is_killed_while_another_waits_for_it():
             os.kill(told[0], signal.SIGSTOP)
             threading.Timer(0.5, os.kill, (told[0], signal.SIGKILL)).start()
 
-    try:
-        with pytest.warns(RuntimeWarning, match=r"worker 1 .*shard 1\) died and is replaced"):
-            model = train(group, parts, "smooth_hinge", callback=stop)
-        assert group.board is not None
-    finally:
-        group.close()
+    with pytest.warns(RuntimeWarning, match=r"worker 1 .*shard 1\) died and is replaced"):
+        model = train(group, dealt(2), "smooth_hinge", callback=stop)
+    assert group.board is not None
     check(model, "smooth_hinge")
 
 
@@ -276,23 +266,20 @@ def test_what_a_worker_raises_while_another_waits_for_it(groups):
 
 
 @pytest.mark.parametrize("loss", ["softmax", "hinge"])
-def test_sums_through_ray_are_those_on_the_board(monkeypatch, loss):
+def test_sums_through_ray_are_those_on_the_board(groups, monkeypatch, loss):
     """As many rounds either way: the same steps. Workers on several machines have no board."""
     from shortlist.distributed import storage
     from shortlist.solvers.strategy import train as strategy
 
     monkeypatch.setattr(strategy, "_descend_at_once", lambda *_: False)
     monkeypatch.setattr(storage, "MOST_SUPPORT_PARTS", 1)
-    found = []
+    group, found = groups[2], []
+    monkeypatch.setattr(group, "rows_per_round", 20)
     for board in (True, False):
-        group = group_of(*dealt(2))
-        group.rows_per_round = 20
         if not board:
-            monkeypatch.setattr(group, "share_board", lambda *_: None)
-        try:
-            found.append(train(group, dealt(2), loss))
-        finally:
-            group.close()
+            monkeypatch.setattr(group, "share_board", lambda *_: group._drop_board())
+        found.append(train(group, dealt(2), loss))
+        assert (group.board is not None) == board
     check(found[1], loss)
     here, there = (model.result_ for model in found)
     assert here.epochs == there.epochs
@@ -358,12 +345,14 @@ def test_a_killed_driver_is_resumed(tmp_path):
 
 
 @pytest.mark.parametrize("loss", ["softmax", "hinge"])
-def test_a_warm_start_after_the_workers_are_gone(loss):
+def test_a_warm_start_after_the_workers_are_gone(groups, loss):
     """Their duals are gone with them: smooth losses go on from the weights, hinges start anew."""
     model = TopKClassifier(loss, tol=TOL, random_state=0, warm_start=True)
-    distributed.fit(model, X, Y, sample_weight=WEIGHTS, n_workers=2)
+    order = np.concatenate(dealt(2))
+    model.fit(RemoteRows(groups[2], None), Y[order], WEIGHTS[order])
     epochs = model.result_.epochs
     model = pickle.loads(pickle.dumps(model))
+    # Other workers, which have never seen those duals.
     distributed.fit(model, X, Y, sample_weight=WEIGHTS, n_workers=2)
     check(model, loss)
     if loss == "softmax":
@@ -415,14 +404,20 @@ def test_files_and_tables_as_input(tmp_path):
     assert found.n_features_in_ == 5
 
 
-def test_one_clear_error(tmp_path):
+def read_by(monkeypatch, group: Group, paths, **options):
+    """What workers that are there already find in other files."""
+    monkeypatch.setattr(group, "shards", shards_of_files(paths, len(group), options))
+    return RemoteRows(group, None).data()
+
+
+def test_one_clear_error(groups, monkeypatch, tmp_path):
     good, short = write_shards(tmp_path, slice(0, 100), slice(100, 200))
     np.savez(short, X=X[100:, :3], y=Y[100:])
     with pytest.raises(ValueError, match=r"\d\.npz: has \d features where .*\d\.npz has \d"):
-        distributed.fit(TopKClassifier(), [good, short], n_workers=2)
+        read_by(monkeypatch, groups[2], [good, short])
     np.savez(short, X=X[100:], y=Y[100:] + 50)
     with pytest.raises(ValueError, match=r"\d\.npz: its labels \(.*\) are on no other shard"):
-        distributed.fit(TopKClassifier(), [good, short], n_workers=2)
+        read_by(monkeypatch, groups[2], [good, short])
     short.write_bytes(b"nothing")
     with pytest.raises(ValueError, match=r"1\.npz: is not a complete \.npz archive"):
         distributed.fit(TopKClassifier(), [good, short], n_workers=2)
@@ -446,12 +441,6 @@ def test_files_go_to_workers_by_size(tmp_path):
     assert loads == [55, 60]
     assert str(tmp_path / "a") == shards[0].files[0]  # which says how the others are read
     assert [list(shard.files) for shard in shards] == [sorted(shard.files) for shard in shards]
-
-
-def read_by(monkeypatch, group: Group, paths, **options):
-    """What workers that are there already find in other files."""
-    monkeypatch.setattr(group, "shards", shards_of_files(paths, len(group), options))
-    return RemoteRows(group, None).data()
 
 
 def test_fewer_files_than_workers_are_dealt_out(groups, monkeypatch, tmp_path):

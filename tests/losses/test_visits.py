@@ -31,12 +31,21 @@ FAMILIES = [
 
 
 @njit
-def visit_rows(loss, s, y, cost, kappa, stands_for, exactly, guess, v, delta, shares):
+def visit_rows(loss, s, y, cost, kappa, stands_for, guess, v, delta, shares):
     work = np.empty((2, s.shape[1]), s.dtype)
     for i in range(s.shape[0]):
         start = np.array([guess, 0.0])
         step = (s[i], y[i], cost[i], kappa[i], start, stands_for, v[i], delta[i], work)
-        shares[i] = ascend_exactly(loss, *step) if exactly else ascend(loss, *step)
+        shares[i] = ascend(loss, *step)
+
+
+@njit
+def visit_rows_exactly(loss, s, y, cost, kappa, stands_for, guess, v, delta, shares):
+    work = np.empty((2, s.shape[1]), s.dtype)
+    for i in range(s.shape[0]):
+        start = np.array([guess, 0.0])
+        step = (s[i], y[i], cost[i], kappa[i], start, stands_for, v[i], delta[i], work)
+        shares[i] = ascend_exactly(loss, *step)
 
 
 def visit(loss, s, y, eta, v, stands_for=1, exactly=False, first=False):
@@ -48,7 +57,8 @@ def visit(loss, s, y, eta, v, stands_for=1, exactly=False, first=False):
     new, delta, shares = v.copy(), np.empty_like(v), np.empty(n)
     cost, kappa = np.full(n, eta / KAPPA), np.full(n, KAPPA)
     guess = 0.0 if first else 0.5
-    visit_rows(loss.spec, s.copy(), y, cost, kappa, stands_for, exactly, guess, new, delta, shares)
+    kernel = visit_rows_exactly if exactly else visit_rows
+    kernel(loss.spec, s.copy(), y, cost, kappa, stands_for, guess, new, delta, shares)
     return new, delta, shares
 
 

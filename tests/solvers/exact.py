@@ -118,16 +118,22 @@ def _gain_with_sum(row: Instance, ordered: Sequence[mpf], s: mpf) -> mpf:
 def _smooth_hinge_of_shares(row: Instance, margins: Sequence[mpf]) -> mpf:
     """The smooth hinge of any set that is the shares majorised by the largest, for sums up to 1.
 
-    The gain is concave in the sum: thirds of an interval, until it is shorter than 1e-21.
+    The gain is concave in the sum: golden sections of an interval, until it is shorter than 1e-21.
     """
     ordered = sorted(margins, reverse=True)
     low, high = mpf(0), mpf(1)
-    for _ in range(120):
-        left, right = low + (high - low) / 3, high - (high - low) / 3
-        if _gain_with_sum(row, ordered, left) < _gain_with_sum(row, ordered, right):
-            low = left
+    golden = (mpmath.sqrt(5) - 1) / 2
+    left, right = high - golden, low + golden
+    at_left, at_right = (_gain_with_sum(row, ordered, s) for s in (left, right))
+    for _ in range(101):
+        if at_left < at_right:
+            low, left, at_left = left, right, at_right
+            right = low + golden * (high - low)
+            at_right = _gain_with_sum(row, ordered, right)
         else:
-            high = right
+            high, right, at_right = right, left, at_left
+            left = high - golden * (high - low)
+            at_left = _gain_with_sum(row, ordered, left)
     return max(mpf(0), _gain_with_sum(row, ordered, low), _gain_with_sum(row, ordered, high))
 
 

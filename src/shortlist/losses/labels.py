@@ -66,7 +66,8 @@ def shift_wrong(f, labels, scale, z):
 
     Returns the maximum. As in :mod:`shortlist.losses.differences`, no other z_j is infinite.
     """
-    z[:] = f
+    for j in range(f.shape[0]):
+        z[j] = f[j]
     for y in labels:
         z[y] = -np.inf
     top = _maximum(z)

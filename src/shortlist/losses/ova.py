@@ -104,7 +104,8 @@ def _logistic_pass(f, v):
 @njit
 def _logistic_value_gradient(loss, f, y, v, work):
     scores = work[0]
-    scores[:] = f
+    for j in range(f.shape[0]):
+        scores[j] = f[j]
     scores[y] = -f[y]
     total = _logistic_pass(scores, v)
     v[y] = -v[y]

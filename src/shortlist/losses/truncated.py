@@ -26,7 +26,8 @@ class TruncatedEntropy(NamedTuple):
 @njit
 def _value_gradient(loss, f, y, v, work):
     z = work[0]
-    z[:] = f
+    for j in range(f.shape[0]):
+        z[j] = f[j]
     z[y] = -np.inf
     k = loss.k
     places = np.empty(k, np.int32)

@@ -156,7 +156,8 @@ def _add_conjugates(loss, linear, numbers, y, cost, begin, classes, duals, chang
         own = classes[first:last]
         place, _ = place_among(own, last - first, y[i])
         margins, row = buffers[0, : last - first], buffers[1, : last - first]
-        margins[:] = 0
+        for a in range(last - first):
+            margins[a] = 0
         here = on_classes(loss, margins, y[i], own)
         for a in range(last - first):
             terms[0] += c * d1[a] * margins[a]
@@ -217,7 +218,8 @@ def _rise_of_conjugates(loss, m, numbers, y, cost, begin, classes, duals, step, 
         own = classes[first:last]
         place, _ = place_among(own, last - first, y[i])
         offsets = margins[: last - first]
-        offsets[:] = 0
+        for a in range(last - first):
+            offsets[a] = 0
         here = on_classes(loss, offsets, y[i], own)
         if violation(here, new, place) > tolerance:
             outside[count] = r
@@ -302,10 +304,11 @@ def joint_step_of_features(
     Returns by how much the objective rises.
     """
     now = np.empty(classes.shape[0], past.dtype)
+    change = np.empty_like(now)
     for r in range(numbers.shape[0]):
         for e in range(begin[r], begin[r + 1]):
             now[e] = taken_from(duals, numbers[r], slots[e])
-    change = now - past[LAST_DUAL]
+            change[e] = now[e] - past[LAST_DUAL, e]
     terms = np.zeros(5)
     _add_norms(w, last, step, terms)
     _add_conjugates(
@@ -346,8 +349,9 @@ def joint_step_of_features(
                 if target[e] != now[e]:
                     put(duals, numbers[r], slots[e], target[e])
     else:
-        target[:] = now
-        moved[:] = w
+        for e in range(classes.shape[0]):
+            target[e] = now[e]
+        _combine(w, last, step, w.dtype.type(0), w.dtype.type(0), moved)
     _note_step(w, last, step, moved)
     for e in range(classes.shape[0]):
         past[DUAL_STEP, e] = target[e] - past[LAST_DUAL, e]
