@@ -54,7 +54,7 @@ Identity = dict[str, Any]
 
 
 def identity_of(model: Any, problem: Problem, X: Any, **more: Any) -> Identity:
-    """What a checkpoint must agree in with a fit: parameters, and hashes of the data."""
+    """What must be the same in a checkpoint and in a fit: parameters, and hashes of the data."""
     parameters = {name: getattr(model, name) for name in _PARAMETERS if hasattr(model, name)}
     if callable(parameters.get("kernel")):
         parameters["kernel"] = getattr(model.kernel, "__qualname__", type(model.kernel).__name__)
@@ -99,7 +99,7 @@ def _differences(here: Identity, there: Any) -> Iterator[str]:
 
 
 class Checkpoint:
-    """The checkpoint of one fit: what the solver's keeper is, and what a later fit reads."""
+    """The checkpoint of one fit: the solver writes it, a later fit reads it."""
 
     def __init__(
         self, path: str | os.PathLike[str], every: float, identity: Identity, problem: Problem
@@ -120,7 +120,7 @@ class Checkpoint:
         self._write(_plain(snapshot) | {"result": None})
 
     def finish(self, solution: Solution) -> None:
-        """Leave only what a finished fit is, without its duals."""
+        """Replace the file by the finished fit, without its duals."""
         self._write({"weights": solution.weights, "result": solution.result.to_dict()})
 
     def _write(self, content: dict[str, Any]) -> None:

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from sklearn.base import clone
 
 from shortlist._text import Setting
-from shortlist.errors import WordedError
+from shortlist.errors import ParameterError, WordedError
 from shortlist.estimators.checkpoints import Checkpoint, open_folder
 from shortlist.estimators.fitted import adopt, title_of, warn_of_ending
 from shortlist.estimators.progress import with_progress
@@ -26,7 +26,7 @@ def check_path(Cs: Any) -> list[float]:
         raise TypeError(f"Cs must be a list of numbers; got {Cs!r}")
     wanted = list(Cs)
     if not wanted:
-        raise ValueError("Cs must hold at least one value")
+        raise ParameterError("Cs", "must hold at least one value")
     for C in wanted:
         real = isinstance(C, Real) and not isinstance(C, bool)
         if not real or not 0 < float(C) < np.inf:
@@ -38,7 +38,7 @@ def check_path(Cs: Any) -> list[float]:
 class ModelPath:
     """Models of one estimator on one data set, for values of C as they are asked for.
 
-    The data is checked once. Each model starts from the one before.
+    The data is checked once.
     """
 
     def __init__(
@@ -65,7 +65,7 @@ class ModelPath:
         """The C of the last model; 0 before the first."""
         return self.path.last_C
 
-    def restart(self) -> None:
+    def _restart(self) -> None:
         """Let the next model start cold."""
         path = self.path
         if self._last_checkpoint is not None and path.last is not None:
@@ -74,7 +74,13 @@ class ModelPath:
         self.path = Path(path.problem, path.tol, path.max_epochs, path.seed)
 
     def fit(self, C: float, callback: Callback | None = None) -> Any:
-        """The fitted model at C."""
+        """The fitted model at C, from the one before if that has a smaller C.
+
+        A step down starts cold: on CLINC150 that takes as many epochs as from 3 to 10 times the C,
+        and half as many as from 1000 times.
+        """
+        if self.last_C > C:
+            self._restart()
         model = clone(self.estimator).set_params(C=C, checkpoint=None)
         with with_progress(model.verbose, title_of(model), callback) as told:
             solution = self._solve(C, told)

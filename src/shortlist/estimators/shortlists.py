@@ -108,7 +108,7 @@ class ShortlistClassifier(ClassifierMixin, BaseEstimator):
 
     @property
     def _has_one_score(self) -> bool:
-        """Whether there are two classes, of which one score tells everything."""
+        """Whether one score is enough, as there are two classes."""
         return len(self.classes_) == 2 and not self.multilabel_
 
     @property
