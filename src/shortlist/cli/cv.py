@@ -104,7 +104,7 @@ class SearchOptions:
 
     @property
     def n_folds(self) -> int | None:
-        """The number of folds; None where something else is measured on."""
+        """The number of folds; None where accuracy is not measured on folds."""
         if self.shots is not None or self.validation is not None:
             return None
         return _USUAL_FOLDS if self.folds is None else self.folds

@@ -3,11 +3,10 @@
 from shortlist.cli.models import load_model
 from shortlist.cli.options import OUTPUT, SAVED_MODEL, OutputOptions, Precision
 from shortlist.cli.output import check_output, readable_size, report, written_to
-from shortlist.cli.unfold import option
-
-EXPORT = "Export"
+from shortlist.cli.unfold import headed, option
 
 
+@headed("Export")
 def export(
     *,
     model: str = SAVED_MODEL,
@@ -15,21 +14,17 @@ def export(
         "-o --output FILE.onnx", "Where to write the ONNX model.", ..., panel=OUTPUT
     ),
     k: int | None = option(
-        "-k --k K",
-        "Length of the shortlists. Without it, the k that the model was trained for.",
-        panel=EXPORT,
+        "-k --k K", "Length of the shortlists. Without it, the k that the model was trained for."
     ),
     precision: Precision = option(
         "--dtype TYPE",
         "float32 or float64: the type of the features that it will be given.",
         Precision.float32,
-        panel=EXPORT,
     ),
     opset: int = option(
         "--opset N",
         "Version of ONNX's operators, 13 or newer. Old programs may need an older one.",
         17,
-        panel=EXPORT,
     ),
     output: OutputOptions,
 ) -> None:
@@ -47,7 +42,7 @@ def export(
     trained = load_model(model)
     from shortlist.onnx import to_onnx
 
-    exported = to_onnx(trained, k=k, dtype=precision.value, opset=opset)
+    exported = to_onnx(trained, k=k, dtype=precision.value, opset=opset)  # type: ignore[arg-type]
     with written_to(file) as place, atomic_write(place) as part:
         part.write_bytes(exported.SerializeToString())
     answers = [answer.name for answer in exported.graph.output]

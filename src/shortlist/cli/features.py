@@ -5,11 +5,10 @@ from dataclasses import asdict
 
 from shortlist.cli.options import OUTPUT, OutputOptions
 from shortlist.cli.output import check_output, report
-from shortlist.cli.unfold import argument, option
-
-NETWORK = "Network"
+from shortlist.cli.unfold import argument, headed, option
 
 
+@headed("Network")
 def features(
     *,
     network: str = argument(
@@ -24,24 +23,20 @@ def features(
         "MODULE:FUNCTION of yours that returns a data set.",
         ...,
     ),
-    batch_size: int = option("--batch-size N", "Inputs at a time.", 64, panel=NETWORK),
-    workers: int = option("--workers N", "Processes that load the inputs.", 0, panel=NETWORK),
+    batch_size: int = option("--batch-size N", "Inputs at a time.", 64),
+    workers: int = option("--workers N", "Processes that load the inputs.", 0),
     image_size: int = option(
         "--image-size PIXELS",
         "Side of the square that images are cut to, unless the network has its own.",
         224,
-        panel=NETWORK,
     ),
     device: str | None = option(
-        "--device DEVICE",
-        "Where the network runs, such as cuda. Without it: the CPU.",
-        panel=NETWORK,
+        "--device DEVICE", "Where the network runs, such as cuda. Without it: the CPU."
     ),
     pool: str = option(
         "--pool mean|flatten",
         "What becomes of feature maps: the mean over positions, or all entries.",
         "mean",
-        panel=NETWORK,
     ),
     file: str = option("-o --output FILE.npy", "Where to write the features.", ..., panel=OUTPUT),
     labels: str | None = option(

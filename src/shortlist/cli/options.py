@@ -6,7 +6,7 @@ from enum import StrEnum
 from typing import Any, ClassVar
 
 from shortlist.cli.liblinear import loss_of_type
-from shortlist.cli.unfold import argument, option
+from shortlist.cli.unfold import argument, changed, option
 from shortlist.losses.entries import names
 
 MODEL = "The model"
@@ -22,13 +22,7 @@ LossName = StrEnum("LossName", names())  # type: ignore[misc]
 Kernel = StrEnum("Kernel", "rbf poly linear precomputed")
 Variant = StrEnum("Variant", "alpha beta printed")
 Ties = StrEnum("Ties", "optimistic pessimistic expected")
-
-
-class Precision(StrEnum):
-    """The precisions of features, and so of training."""
-
-    float32 = "float32"
-    float64 = "float64"
+Precision = StrEnum("Precision", "float32 float64")
 
 
 # Arguments and options of several commands, as in ``data: str = DATA``.
@@ -120,8 +114,7 @@ class MachineOptions:
     @property
     def given(self) -> list[str]:
         """The options that were used, as they are written."""
-        used = [field.name for field in fields(self) if getattr(self, field.name) is not None]
-        return [f"--{name.replace('_', '-')}" for name in used]
+        return [flag for _, flag in changed(self)]
 
 
 @dataclass(frozen=True)
@@ -189,9 +182,8 @@ class KernelOptions:
 
     def parameters(self) -> dict[str, Any]:
         """The parameters of KernelTopKClassifier; ValueError for one that has no effect."""
-        changed = [f.name for f in fields(self) if getattr(self, f.name) != f.default]
-        if self.kernel is None and changed:
-            raise ValueError(f"--{changed[0].replace('_', '-')} goes with --kernel")
+        for _, flag in changed(self) if self.kernel is None else ():
+            raise ValueError(f"{flag} goes with --kernel")
         given = {f.name: getattr(self, f.name) for f in fields(self)}
         if self.gamma not in ("scale", "auto"):
             try:
@@ -205,7 +197,7 @@ class KernelOptions:
 
 @dataclass(frozen=True)
 class SolverOptions:
-    """How far to go."""
+    """When training stops."""
 
     panel: ClassVar[str] = TRAINING
 

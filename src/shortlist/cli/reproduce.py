@@ -5,11 +5,10 @@ from typing import Any
 
 from shortlist.cli.options import OUTPUT, OutputOptions
 from shortlist.cli.output import print_json, print_line, print_table, report
-from shortlist.cli.unfold import argument, option
-
-EXPERIMENT = "Experiment"
+from shortlist.cli.unfold import argument, headed, option
 
 
+@headed("Experiment")
 def reproduce(
     *,
     name: str | None = argument(
@@ -32,31 +31,24 @@ def reproduce(
         "--data FILE",
         "The data of an experiment that does not come with its own. With all: NAME=FILE, and may "
         "be repeated.",
-        panel=EXPERIMENT,
     ),
     test_data: str | None = option(
-        "--test-data FILE",
-        "The test examples, where the data file has only those to train on.",
-        panel=EXPERIMENT,
+        "--test-data FILE", "The test examples, where the data file has only those to train on."
     ),
     download: bool = option(
-        "--download",
-        "Download the data where LibSVM's site offers it (news20, aloi).",
-        False,
-        panel=EXPERIMENT,
+        "--download", "Download the data where LibSVM's site offers it (news20, aloi).", False
     ),
     quick: bool = option(
         "--quick",
         "A far smaller version, to see that everything works. Its numbers mean little.",
         False,
-        panel=EXPERIMENT,
     ),
     jobs: int | None = option(
-        "-j --jobs N", "Number of processes. Without it: one for each processor.", panel=EXPERIMENT
+        "-j --jobs N", "Number of processes. Without it: one for each processor."
     ),
-    seed: int = option("--seed N", "Seeds what is random.", 0, panel=EXPERIMENT),
+    seed: int = option("--seed N", "Seeds what is random.", 0),
     settings: list[str] | None = option(
-        "--set NAME=VALUE", "An option of the experiment itself; may be repeated.", panel=EXPERIMENT
+        "--set NAME=VALUE", "An option of the experiment itself; may be repeated."
     ),
     folder: str | None = option(
         "-o --output FOLDER",

@@ -45,9 +45,10 @@ from shortlist.cli.output import (
 )
 from shortlist.cli.reading import ReadingOptions
 from shortlist.cli.run import FAILED, INTERRUPTED
-from shortlist.cli.unfold import option
+from shortlist.cli.unfold import headed, option
 
 
+@headed(TRAINING)
 def train(
     *,
     data: str = DATA,
@@ -62,18 +63,14 @@ def train(
         "--warm-start MODEL",
         "Begin at the weights of this model instead of at zero. It must have the same loss, "
         "classes and features; C and the examples may differ. DATA is read as its data was.",
-        panel=TRAINING,
     ),
     folds: int | None = option(
-        "-v --folds N",
-        "Print the accuracy of N-fold cross-validation; no model is made.",
-        panel=TRAINING,
+        "-v --folds N", "Print the accuracy of N-fold cross-validation; no model is made."
     ),
     validation: str | None = option(
         "--val DATA",
         "Other data to measure the accuracy on. It is read like DATA; of a data set in parts, its "
         "val.",
-        panel=TRAINING,
     ),
     reading: ReadingOptions,
     model: str | None = option(

@@ -11,8 +11,12 @@ from functools import wraps
 from typing import Annotated, Any, get_type_hints
 
 import typer
+from typer.models import OptionInfo
 
-_DECLARATION = "declaration"
+Command = Callable[..., None]
+
+# What a field keeps: typer's declaration, and how the option is written in messages.
+_DECLARATION, _FLAG = "declaration", "flag"
 
 
 def option(
@@ -28,7 +32,8 @@ def option(
     flags = [word for word in words if word.startswith("-")]
     placeholder = " ".join(words[len(flags) :]) or None
     info = typer.Option(*flags, metavar=placeholder, help=text, rich_help_panel=panel, **limits)
-    return field(default=default, metadata={_DECLARATION: info})
+    flag = flags[-1].partition("/")[0]
+    return field(default=default, metadata={_DECLARATION: info, _FLAG: flag})
 
 
 def argument(placeholder: str, text: str, default: Any = None) -> Any:
@@ -37,7 +42,24 @@ def argument(placeholder: str, text: str, default: Any = None) -> Any:
     return field(default=default, metadata={_DECLARATION: info})
 
 
-def unfold(command: Callable[..., None]) -> Callable[..., None]:
+def changed(group: Any) -> Iterator[tuple[Field[Any], str]]:
+    """The options of a group that are not at their default, and how each is written."""
+    for member in fields(group):
+        if getattr(group, member.name) != member.default:
+            yield member, member.metadata[_FLAG]
+
+
+def headed(panel: str) -> Callable[[Command], Command]:
+    """Let help show a command's own options under this heading, unless they have another."""
+
+    def with_heading(command: Command) -> Command:
+        command.panel = panel  # type: ignore[attr-defined]
+        return command
+
+    return with_heading
+
+
+def unfold(command: Command) -> Command:
     """Return the command as typer wants it, with the fields of groups in place of the groups.
 
     Help shows the options of a group under the heading that the group calls ``panel``.
@@ -47,11 +69,12 @@ def unfold(command: Callable[..., None]) -> Callable[..., None]:
     for parameter in inspect.signature(command, eval_str=True).parameters.values():
         kind = parameter.annotation
         if isinstance(kind, type) and is_dataclass(kind):
-            members = list(_members(kind))
+            hints = get_type_hints(kind, include_extras=True)
+            members = [_declared(kind, f.name, hints[f.name], f) for f in fields(kind)]
             groups[parameter.name] = (kind, [member.name for member in members])
             parameters += members
         elif isinstance(parameter.default, Field):
-            parameters.append(_declared(parameter.name, kind, parameter.default))
+            parameters.append(_declared(command, parameter.name, kind, parameter.default))
         else:
             parameters.append(parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY))
 
@@ -67,19 +90,14 @@ def unfold(command: Callable[..., None]) -> Callable[..., None]:
     return unfolded
 
 
-def _members(group: type) -> Iterator[inspect.Parameter]:
-    """The options of a group, under its heading unless they have one of their own."""
-    hints = get_type_hints(group, include_extras=True)
-    for member in fields(group):
-        parameter = _declared(member.name, hints[member.name], member)
-        info = parameter.annotation.__metadata__[0]
-        info.rich_help_panel = info.rich_help_panel or vars(group)["panel"]
-        yield parameter
+def _declared(owner: Any, name: str, kind: Any, declared: Field[Any]) -> inspect.Parameter:
+    """The parameter that typer reads an option from: its type, its declaration, its default.
 
-
-def _declared(name: str, kind: Any, declared: Field[Any]) -> inspect.Parameter:
-    """The parameter that typer reads an option from: its type, its declaration, its default."""
-    if _DECLARATION in declared.metadata:
-        kind = Annotated[kind, declared.metadata[_DECLARATION]]
+    Without a heading of its own an option is under its owner's, a group's or a command's.
+    """
+    info = declared.metadata[_DECLARATION]
+    if isinstance(info, OptionInfo) and info.rich_help_panel is None:
+        info.rich_help_panel = getattr(owner, "panel", None)
     default = inspect.Parameter.empty if declared.default is ... else declared.default
+    kind = Annotated[kind, info]
     return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=kind)

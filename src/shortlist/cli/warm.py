@@ -12,10 +12,10 @@ from typing import Any, NoReturn
 import typer
 
 from shortlist.cli.options import MODEL, LossName, OutputOptions, Precision
-from shortlist.cli.unfold import option
+from shortlist.cli.unfold import headed, option
 
-# Numbers of examples, features and classes. A small problem, one trained in blocks and one whose
-# blocks are shared by threads use different kernels.
+# Numbers of examples, features and classes. A small problem, and one trained in blocks that threads
+# share, use different kernels.
 _SHAPES = ((60, 6, 5), (600, 400, 100))
 # Settings of C and tol: the last digits are left to SDCA, large C to descents.
 _SETTINGS = ((1.0, 1e-3), (1.0, 1e-5), (1e4, 1e-2))
@@ -23,15 +23,14 @@ _SETTINGS = ((1.0, 1e-3), (1.0, 1e-5), (1e4, 1e-2))
 _KS = (1, 3)
 
 
+@headed(MODEL)
 def warm(
     *,
     losses: list[LossName] | None = option(
-        "--loss",
-        "Compile for this loss; may be given several times. Without it: all losses.",
-        panel=MODEL,
+        "--loss", "Compile for this loss; may be given several times. Without it: all losses."
     ),
     precisions: list[Precision] | None = option(
-        "--dtype", "Compile for data of this precision. Without it: both.", panel=MODEL
+        "--dtype", "Compile for data of this precision. Without it: both."
     ),
     output: OutputOptions,
 ) -> None:

@@ -66,8 +66,10 @@ def open_start(
 
 
 def _check_loss(model: TopKClassifier, wanted: TopKClassifier, path: str) -> None:
+    from shortlist.estimators.starts import starts_from_weights
+
     loss = wanted.make_loss(model.multilabel_)
-    if not loss.smooth:
+    if not starts_from_weights(loss):
         hinge = "is trained by its duals, which model files do not keep: leave out --warm-start"
         raise ValueError(f"{wanted.loss} {hinge}")
     if model.make_loss(model.multilabel_) == loss:
