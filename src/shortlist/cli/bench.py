@@ -9,10 +9,9 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from shortlist.cli.data import describe_data, read_data
-from shortlist.cli.options import COST, MODEL, OutputOptions
+from shortlist.cli.options import OutputOptions
 from shortlist.cli.output import number, print_json, print_table, say, told_of_compilation
 from shortlist.cli.reading import ReadingOptions
-from shortlist.cli.unfold import argument, headed, option
 
 # A rival is given up when a run misses the goal after so many seconds and this many times the
 # seconds of Shortlist.
@@ -22,24 +21,13 @@ _MAX_EFFORT = 1 << 14
 RESOLUTION = 0.05
 
 
-@headed("Measurement")
 def bench(
     *,
-    data: str = argument("DATA", "What to train on, as for shortlist train.", "letter"),
-    cost: float = COST,
-    losses: str = option(
-        "--losses NAMES",
-        "softmax (against LogisticRegression), hinge (against LinearSVC's crammer_singer), or "
-        "both.",
-        "softmax,hinge",
-        panel=MODEL,
-    ),
-    tol: float = option(
-        "-e --tol NUMBER",
-        "How close to the best possible objective to come, as a share of it.",
-        1e-3,
-    ),
-    repeat: int = option("--repeat N", "Time everything so often and take the fastest.", 3),
+    data: str = "letter",
+    cost: float = 1.0,
+    losses: str = "softmax,hinge",
+    tol: float = 1e-3,
+    repeat: int = 3,
     reading: ReadingOptions,
     output: OutputOptions,
 ) -> None:

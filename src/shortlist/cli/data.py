@@ -207,8 +207,8 @@ def _refuse_unused(options: ReadingOptions, kind: str, name: str) -> None:
     """An option that would be passed over in silence is an error."""
     taken = _parameters_of(kind)
     for field, flag in changed(options):
-        parameter = _PARAMETERS.get(field.name, field.name)
-        if field.name not in _USED_BY_ALL and parameter not in taken:
+        parameter = _PARAMETERS.get(field, field)
+        if field not in _USED_BY_ALL and parameter not in taken:
             users = [each.value for each in Format if parameter in _parameters_of(each.value)]
             listed = " and ".join([", ".join(users[:-1]), users[-1]] if users[1:] else users)
             raise ValueError(f"{flag} is for {listed} files, which {name} is not")

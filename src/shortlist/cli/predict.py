@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, ClassVar
+from typing import IO, TYPE_CHECKING, Any
 
 from shortlist.cli.data import read_data
 from shortlist.cli.models import (
@@ -21,10 +21,8 @@ from shortlist.cli.models import (
     reading_of,
     say_differences,
 )
-from shortlist.cli.options import DATA, OUTPUT, QUIET, SAVED_MODEL
 from shortlist.cli.output import check_output, is_device, is_standard_output, standard_output
 from shortlist.cli.reading import ReadingOptions
-from shortlist.cli.unfold import headed, option
 from shortlist.errors import DataError
 
 if TYPE_CHECKING:
@@ -42,22 +40,9 @@ Block = tuple[list[list[int]], list[list[float]]]
 class SetOptions:
     """The coverage or mean length of the lists, and the examples that calibrate them."""
 
-    panel: ClassVar[str] = "Lists as long as needed"
-
-    coverage: float | None = option(
-        "--coverage SHARE",
-        "Lists that hold the right label with this probability, such as 0.95. Needs --calibrate.",
-    )
-    average_size: float | None = option(
-        "--average-size NUMBER",
-        "Instead of --coverage: lists of this length on average, long where they need to be. Needs "
-        "--calibrate.",
-    )
-    calibrate: str | None = option(
-        "--calibrate FILE",
-        "Examples with labels that the model was not trained on. Of data in several parts, val. "
-        "With --proba, probabilities are fitted to them (temperature scaling).",
-    )
+    coverage: float | None = None
+    average_size: float | None = None
+    calibrate: str | None = None
 
     def wanted(self, probabilities: bool) -> bool:
         """Whether lists of different lengths are asked for; ValueError if an option is missing."""
@@ -112,44 +97,19 @@ class SetOptions:
             raise DataError(str(error), path=name) from None
 
 
-@headed("Predictions")
 def predict(
     *,
-    model: str = SAVED_MODEL,
-    data: str = DATA,
-    k: int | None = option(
-        "-k --k K", "Length of the shortlists. Without it, the k that the model was trained for."
-    ),
-    probabilities: bool = option(
-        "--proba",
-        "Print probabilities in place of scores: of softmax (entropy at k=1) and ova_logistic as "
-        "they are, of every loss with --calibrate.",
-        False,
-    ),
-    scores: bool = option("--scores/--no-scores", "Whether to print scores.", True),
+    model: str,
+    data: str,
+    k: int | None = None,
+    probabilities: bool = False,
+    scores: bool = True,
     sets: SetOptions,
     reading: ReadingOptions,
-    output: str = option(
-        "-o --output FILE",
-        "Where to write; - is standard output. A file appears whole or not at all.",
-        "-",
-        panel=OUTPUT,
-    ),
-    spreadsheet: bool = option(
-        "--spreadsheet",
-        "Put a ' before text in the CSV that a spreadsheet would run as a formula: what begins "
-        "with =, +, - or @. Without it, text is written as it is.",
-        False,
-        panel=OUTPUT,
-    ),
-    as_json: bool = option(
-        "--json",
-        'Write one JSON object a line, {"labels": [...], "scores": [...]}, not CSV; with "id" and '
-        '"names" where there are any.',
-        False,
-        panel=OUTPUT,
-    ),
-    quiet: bool = QUIET,
+    output: str = "-",
+    spreadsheet: bool = False,
+    as_json: bool = False,
+    quiet: bool = False,
 ) -> None:
     """Print the k most likely labels of every example, best first, and their scores.
 

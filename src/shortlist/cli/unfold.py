@@ -1,82 +1,75 @@
-"""Options of commands, each declared once, and shared by commands in groups.
+"""Commands as typer wants them: with options instead of groups of options, and with help.
 
-A command takes a group, a dataclass of options, as one parameter; :func:`unfold` shows its fields
-to typer.
+A command is a function. Its parameters are options and groups of options: dataclasses, which
+several commands share. How an option is written, and what help says of it, is in ``options.ini``.
 """
 
 import inspect
+import re
 from collections.abc import Callable, Iterator
-from dataclasses import Field, field, fields, is_dataclass
-from functools import wraps
-from typing import Annotated, Any, get_type_hints
+from configparser import ConfigParser
+from dataclasses import fields, is_dataclass
+from functools import cache, wraps
+from pathlib import Path
+from typing import Annotated, Any, NamedTuple, get_args, get_origin, get_type_hints
 
 import typer
-from typer.models import OptionInfo
 
 Command = Callable[..., None]
 
-# What a field keeps: typer's declaration, and how the option is written in messages.
-_DECLARATION, _FLAG = "declaration", "flag"
+# As in "-o --output MODEL [Output]": flags, what stands for the value, and a heading.
+_USAGE = re.compile(r"(?P<flags>(?:-\S+ ?)*)(?P<placeholder>.*?)(?: ?\[(?P<heading>[^:\]]+)\])?")
 
 
-def option(
-    usage: str, text: str, default: Any = None, *, panel: str | None = None, **limits: Any
-) -> Any:
-    """Declare an option: ``cost: float = option("-C --cost NUMBER", "Weight of ...", 1.0)``.
+class Words(NamedTuple):
+    """How an option is written, its heading, and what help says. An argument has no flags."""
 
-    ``usage`` holds the flags and what stands for the value, ``text`` is the help, and ``panel`` the
-    heading that it is shown under, if it is not that of its group. A default of ``...`` makes the
-    option required. ``limits`` are typer's, such as ``min``.
-    """
-    words = usage.split()
-    flags = [word for word in words if word.startswith("-")]
-    placeholder = " ".join(words[len(flags) :]) or None
-    info = typer.Option(*flags, metavar=placeholder, help=text, rich_help_panel=panel, **limits)
-    flag = flags[-1].partition("/")[0]
-    return field(default=default, metadata={_DECLARATION: info, _FLAG: flag})
+    flags: list[str]
+    placeholder: str | None
+    heading: str | None
+    text: str
 
 
-def argument(placeholder: str, text: str, default: Any = None) -> Any:
-    """Declare an argument: an option without a flag."""
-    info = typer.Argument(metavar=placeholder, help=text)
-    return field(default=default, metadata={_DECLARATION: info})
+def words_of(owner: Any, name: str) -> Words:
+    """The words for a parameter of a command, or for a field of a group."""
+    own, shared = _manual()[owner.__name__], _manual()["shared"]
+    usage, _, text = (own if name in own else shared)[name].partition("\n")
+    found = _USAGE.fullmatch(usage)
+    assert found is not None, usage
+    flags = found["flags"].split()
+    heading = found["heading"] or (own.get("heading") if flags else None)
+    return Words(flags, found["placeholder"] or None, heading, " ".join(text.split()))
 
 
-def changed(group: Any) -> Iterator[tuple[Field[Any], str]]:
-    """The options of a group that are not at their default, and how each is written."""
+@cache
+def _manual() -> ConfigParser:
+    manual = ConfigParser(delimiters=["="], interpolation=None)
+    manual.optionxform = str  # type: ignore[assignment, method-assign]
+    manual.read_string(Path(__file__).with_name("options.ini").read_text(encoding="utf-8"))
+    return manual
+
+
+def changed(group: Any) -> Iterator[tuple[str, str]]:
+    """The fields of a group that are not at their default, and how each option is written."""
     for member in fields(group):
         if getattr(group, member.name) != member.default:
-            yield member, member.metadata[_FLAG]
-
-
-def headed(panel: str) -> Callable[[Command], Command]:
-    """Let help show a command's own options under this heading, unless they have another."""
-
-    def with_heading(command: Command) -> Command:
-        command.panel = panel  # type: ignore[attr-defined]
-        return command
-
-    return with_heading
+            flag = words_of(type(group), member.name).flags[-1]
+            yield member.name, flag.partition("/")[0]
 
 
 def unfold(command: Command) -> Command:
-    """Return the command as typer wants it, with the fields of groups in place of the groups.
-
-    Help shows the options of a group under the heading that the group calls ``panel``.
-    """
+    """Return the command as typer wants it, with the fields of groups in place of the groups."""
     parameters: list[inspect.Parameter] = []
     groups: dict[str, tuple[type, list[str]]] = {}
     for parameter in inspect.signature(command, eval_str=True).parameters.values():
         kind = parameter.annotation
-        if isinstance(kind, type) and is_dataclass(kind):
-            hints = get_type_hints(kind, include_extras=True)
-            members = [_declared(kind, f.name, hints[f.name], f) for f in fields(kind)]
-            groups[parameter.name] = (kind, [member.name for member in members])
-            parameters += members
-        elif isinstance(parameter.default, Field):
-            parameters.append(_declared(command, parameter.name, kind, parameter.default))
-        else:
-            parameters.append(parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY))
+        if not (isinstance(kind, type) and is_dataclass(kind)):
+            parameters.append(_declared(command, parameter))
+            continue
+        hints = get_type_hints(kind, include_extras=True)
+        members = inspect.signature(kind).parameters.values()
+        groups[parameter.name] = (kind, [member.name for member in members])
+        parameters += [_declared(kind, m.replace(annotation=hints[m.name])) for m in members]
 
     @wraps(command)
     def unfolded(**values: Any) -> None:
@@ -90,14 +83,16 @@ def unfold(command: Command) -> Command:
     return unfolded
 
 
-def _declared(owner: Any, name: str, kind: Any, declared: Field[Any]) -> inspect.Parameter:
-    """The parameter that typer reads an option from: its type, its declaration, its default.
-
-    Without a heading of its own an option is under its owner's, a group's or a command's.
-    """
-    info = declared.metadata[_DECLARATION]
-    if isinstance(info, OptionInfo) and info.rich_help_panel is None:
-        info.rich_help_panel = getattr(owner, "panel", None)
-    default = inspect.Parameter.empty if declared.default is ... else declared.default
-    kind = Annotated[kind, info]
-    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=kind)
+def _declared(owner: Any, parameter: inspect.Parameter) -> inspect.Parameter:
+    """The parameter with a declaration for typer; an annotation may hold limits, such as min."""
+    kind, limits = parameter.annotation, {}
+    if get_origin(kind) is Annotated:
+        kind, limits = get_args(kind)
+    words = words_of(owner, parameter.name)
+    shown: dict[str, Any] = {"metavar": words.placeholder, "help": words.text}
+    info = (
+        typer.Option(*words.flags, rich_help_panel=words.heading, **shown, **limits)
+        if words.flags
+        else typer.Argument(**shown)
+    )
+    return parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY, annotation=Annotated[kind, info])

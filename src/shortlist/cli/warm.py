@@ -11,8 +11,7 @@ from typing import Any, NoReturn
 
 import typer
 
-from shortlist.cli.options import MODEL, LossName, OutputOptions, Precision
-from shortlist.cli.unfold import headed, option
+from shortlist.cli.options import LossName, OutputOptions, Precision
 
 # Numbers of examples, features and classes. A small problem, and one trained in blocks that threads
 # share, use different kernels.
@@ -23,15 +22,10 @@ _SETTINGS = ((1.0, 1e-3), (1.0, 1e-5), (1e4, 1e-2))
 _KS = (1, 3)
 
 
-@headed(MODEL)
 def warm(
     *,
-    losses: list[LossName] | None = option(
-        "--loss", "Compile for this loss; may be given several times. Without it: all losses."
-    ),
-    precisions: list[Precision] | None = option(
-        "--dtype", "Compile for data of this precision. Without it: both."
-    ),
+    losses: list[LossName] | None = None,
+    precisions: list[Precision] | None = None,
     output: OutputOptions,
 ) -> None:
     """Compile the usual kernels now, so that first fits do not wait for it.

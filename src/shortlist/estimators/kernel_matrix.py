@@ -8,11 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
-from sklearn.metrics.pairwise import (
-    cosine_similarity,
-    linear_kernel,
-    polynomial_kernel,
-)
+from sklearn.metrics.pairwise import cosine_similarity, linear_kernel, polynomial_kernel
 from sklearn.utils.extmath import row_norms, safe_sparse_dot
 
 from shortlist._text import Setting

@@ -7,8 +7,6 @@ It gives no stopping rule. How long one descends decides what these losses are l
 accuracies along the way show where the paper's own numbers lie.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -16,7 +14,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.optimize import minimize
 
+from shortlist import losses
 from shortlist.experiments.parts import Parts
 from shortlist.experiments.protocol import accuracies, classifier
 from shortlist.experiments.units import Task
@@ -60,8 +60,6 @@ class Primal:
 
     def minimised(self, start: NDArray, *, mean: bool = False, **how: Any) -> Any:
         """SciPy's L-BFGS from weights; its result, in which weights are flat."""
-        from scipy.optimize import minimize
-
         shape, function = start.shape, self.mean if mean else self
 
         def objective(flat: NDArray) -> tuple[float, NDArray]:
@@ -92,7 +90,7 @@ class Trace:
     clock: float = field(default_factory=time.perf_counter)
 
     def note(self, primal: float, weights: NDArray) -> bool:
-        """Note a point; whether the target or the time limit is reached."""
+        """Note a point. Return whether the target or the time limit is reached."""
         seconds = time.perf_counter() - self.clock
         # Points a hundredth apart on the axis of time could not be told from each other.
         if not self.points or seconds > 1.01 * self.points[-1].seconds:
@@ -204,8 +202,6 @@ class DescentTask(Task):
 def _descend(
     method: str, start: Any, parts: Parts, checkpoints: Sequence[int]
 ) -> tuple[Checkpoint, ...]:
-    from shortlist import losses
-
     model = classifier(method)
     loss = losses.get(model.loss, k=model.k)
     y = np.searchsorted(start.classes_, parts.y_train)

@@ -3,8 +3,6 @@
 The page is one HTML file that needs nothing else: no network, no scripts, no further files.
 """
 
-from __future__ import annotations
-
 import csv
 import io
 import json
