@@ -90,9 +90,8 @@ def _declared(owner: Any, parameter: inspect.Parameter) -> inspect.Parameter:
         kind, limits = get_args(kind)
     words = words_of(owner, parameter.name)
     shown: dict[str, Any] = {"metavar": words.placeholder, "help": words.text}
-    info = (
-        typer.Option(*words.flags, rich_help_panel=words.heading, **shown, **limits)
-        if words.flags
-        else typer.Argument(**shown)
-    )
-    return parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY, annotation=Annotated[kind, info])
+    if words.flags:
+        shown |= {"rich_help_panel": words.heading, **limits}
+    declare: Any = typer.Option if words.flags else typer.Argument
+    kind = Annotated[kind, declare(*words.flags, **shown)]
+    return parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY, annotation=kind)

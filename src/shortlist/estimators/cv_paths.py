@@ -13,7 +13,6 @@ from typing import Any, Protocol
 import numpy as np
 from joblib import Parallel, delayed, effective_n_jobs
 from numpy.typing import NDArray
-from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import threadpool_limits
 
@@ -118,13 +117,12 @@ def _distances(path: ModelPath, model: TopKClassifier) -> NDArray | None:
 
     Only the classes of a separable loss have distances of their own.
     """
-    problem, rows, solution = path.path.at(path.last_C), path.rows, path.path.last
-    in_memory = isinstance(rows.X, np.ndarray) or sparse.issparse(rows.X)
-    if solution is None or model.multilabel_ or not (problem.keeps_duals and in_memory):
+    problem, rows, solution = path.solver_path.at(path.last_C), path.rows, path.solver_path.last
+    if solution is None or model.multilabel_ or not (problem.keeps_duals and rows.in_memory):
         return None
     if problem.free_intercept or not problem.loss.separable:
         return None
-    path.path.fill_left_out()
+    path.solver_path.fill_left_out()
     last = LastFit(solution, problem.loss, problem.costs, model.classes_, rows)
     return distances_of_classes(last, constant_feature(model))
 

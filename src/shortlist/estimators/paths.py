@@ -56,22 +56,22 @@ class ModelPath:
         costs = problem.costs
         check_scale(problem.storage, make_costs(costs.y, costs.cost, largest_C))
         seed = seed_of(estimator.random_state)
-        self.path = Path(problem, float(estimator.tol), float(estimator.max_epochs), seed)
+        self.solver_path = Path(problem, float(estimator.tol), float(estimator.max_epochs), seed)
         self.checkpoints = open_folder(estimator, self.checked, problem, X)
         self._last_checkpoint: Checkpoint | None = None
 
     @property
     def last_C(self) -> float:
         """The C of the last model; 0 before the first."""
-        return self.path.last_C
+        return self.solver_path.last_C
 
     def _restart(self) -> None:
         """Let the next model start cold."""
-        path = self.path
+        path = self.solver_path
         if self._last_checkpoint is not None and path.last is not None:
             self._last_checkpoint.finish(path.last)
             self._last_checkpoint = None
-        self.path = Path(path.problem, path.tol, path.max_epochs, path.seed)
+        self.solver_path = Path(path.problem, path.tol, path.max_epochs, path.seed)
 
     def fit(self, C: float, callback: Callback | None = None) -> Any:
         """The fitted model at C, from the one before if that has a smaller C.
@@ -89,18 +89,18 @@ class ModelPath:
             if name.endswith("_") and not name.startswith("_"):
                 setattr(model, name, copy.copy(value))
         adopt(model, model._attributes(solution.weights, self.rows), solution.result)
-        warn_of_ending(model, self.path.problem, solution)
+        warn_of_ending(model, self.solver_path.problem, solution)
         return model
 
     def _solve(self, C: float, told: Callback | None) -> Solution:
         """The solution at C: that of an earlier process, whole or in part, or a new one."""
         if self.checkpoints is None:
-            return self.path.solve(C, told)
-        checkpoint, before = self.checkpoints.at(C), self.path.last
+            return self.solver_path.solve(C, told)
+        checkpoint, before = self.checkpoints.at(C), self.solver_path.last
         saved = checkpoint.load()
         if isinstance(saved, Solution):
-            return self.path.adopt(C, saved)
-        solution = self.path.solve(C, told, keeper=checkpoint, resume=saved)
+            return self.solver_path.adopt(C, saved)
+        solution = self.solver_path.solve(C, told, keeper=checkpoint, resume=saved)
         if solution.result.status not in ("interrupted", "stopped"):
             # The next fit goes on from these duals; those before are not needed any more.
             if self._last_checkpoint is not None and before is not None:

@@ -46,6 +46,10 @@ class Rows(NamedTuple):
     sample_weight: NDArray | None
 
     @property
+    def in_memory(self) -> bool:
+        return isinstance(self.X, np.ndarray) or sparse.issparse(self.X)
+
+    @property
     def nbytes(self) -> int:
         parts = (
             (self.X.data, self.X.indices, self.X.indptr) if sparse.issparse(self.X) else [self.X]

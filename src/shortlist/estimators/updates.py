@@ -131,8 +131,7 @@ class UpdateMixin:
 
     def _keep(self, problem: Problem, rows: Rows, solution: Solution) -> None:
         """Keep what a warm start or an update goes on from, if asked for or small."""
-        in_memory = isinstance(rows.X, np.ndarray) or sparse.issparse(rows.X)
-        updatable = in_memory and not self.multilabel_
+        updatable = rows.in_memory and not self.multilabel_
         last = LastFit(
             solution, problem.loss, problem.costs, self.classes_, rows if updatable else None
         )

@@ -23,7 +23,7 @@ from shortlist.experiments.units import Task
 from shortlist.losses import Loss
 
 #: Numbers of steps at which the models are looked at.
-CHECKPOINTS = (0, 1, 2, 4, 8, 16, 32, 64, 96, 128)
+STEPS_SHOWN = (0, 1, 2, 4, 8, 16, 32, 64, 96, 128)
 #: Armijo's rule: a step must bring this share of what the slope promises.
 _SUFFICIENT_SHARE = 0.5
 
@@ -150,7 +150,7 @@ BASELINES = {"fista": fista, "lbfgs": lbfgs}
 
 
 @dataclass(frozen=True)
-class Checkpoint:
+class DescentModel:
     """A model after so many steps; accuracies in per cent for k = 1, ..., 10."""
 
     steps: int
@@ -165,14 +165,14 @@ class DescentResult:
 
     method: str
     Cs: tuple[float, ...]
-    runs: tuple[tuple[Checkpoint, ...], ...]
+    runs: tuple[tuple[DescentModel, ...], ...]
 
     @property
     def steps(self) -> list[int]:
         return [point.steps for point in self.runs[0]]
 
     def accuracies(self, k: int) -> list[float]:
-        """The top-k test accuracy at each checkpoint, by the C that validation prefers there."""
+        """The top-k test accuracy after each number of steps, by the C preferred in validation."""
         best = [max(models, key=lambda m: m.val[k - 1]) for models in zip(*self.runs, strict=True)]
         return [model.test[k - 1] for model in best]
 
@@ -186,7 +186,7 @@ class DescentTask(Task):
     method: str
     data: str
     Cs: tuple[float, ...]
-    checkpoints: tuple[int, ...]
+    steps_shown: tuple[int, ...]
     tol: float
     max_epochs: int
     seed: int
@@ -195,13 +195,13 @@ class DescentTask(Task):
         softmax = classifier(
             "lr-multi", tol=self.tol, max_epochs=self.max_epochs, random_state=self.seed
         ).fit_path(payload.X_train, payload.y_train, self.Cs)
-        runs = (_descend(self.method, start, payload, self.checkpoints) for start in softmax)
+        runs = (_descend(self.method, start, payload, self.steps_shown) for start in softmax)
         return DescentResult(self.method, self.Cs, tuple(runs))
 
 
 def _descend(
-    method: str, start: Any, parts: Parts, checkpoints: Sequence[int]
-) -> tuple[Checkpoint, ...]:
+    method: str, start: Any, parts: Parts, steps_shown: Sequence[int]
+) -> tuple[DescentModel, ...]:
     model = classifier(method)
     loss = losses.get(model.loss, k=model.k)
     y = np.searchsorted(start.classes_, parts.y_train)
@@ -210,11 +210,11 @@ def _descend(
     value, gradient = objective(weights)
     step = 1.0
     points = []
-    for steps in range(max(checkpoints) + 1):
-        if steps in checkpoints:
+    for steps in range(max(steps_shown) + 1):
+        if steps in steps_shown:
             val = accuracies(parts.y_val, parts.X_val @ weights, start.classes_)
             test = accuracies(parts.y_test, parts.X_test @ weights, start.classes_)
-            points.append(Checkpoint(steps, value, val, test))
+            points.append(DescentModel(steps, value, val, test))
         slope = float(np.vdot(gradient, gradient))
         while True:
             trial = weights - step * gradient

@@ -15,7 +15,7 @@ LINK = "https://arxiv.org/abs/1512.00486"
 
 # The ks of a data set's columns, where they are not (1, 3, 5, 10).
 _KS = {"circle": (1, 2), "fmd": (1, 3, 5)}
-Rows = dict[str, tuple[float, ...]]
+Accuracies = dict[str, tuple[float, ...]]
 
 
 @dataclass(frozen=True)
@@ -51,8 +51,8 @@ def read_table(file: str) -> list[list[str]]:
     return list(csv.reader(text.splitlines()))[1:]
 
 
-def _accuracies(wanted: str) -> dict[str, Rows]:
-    found: dict[str, Rows] = {}
+def _accuracies(wanted: str) -> dict[str, Accuracies]:
+    found: dict[str, Accuracies] = {}
     for table, dataset, method, *numbers in read_table("paper_accuracy.csv"):
         if table == wanted:
             found.setdefault(dataset, {})[method] = tuple(map(float, numbers))
@@ -60,8 +60,8 @@ def _accuracies(wanted: str) -> dict[str, Rows]:
 
 
 FAMILIES = {
-    key: Family(*words, float(cost), float(cost_per_k))
-    for key, *words, cost, cost_per_k in read_table("paper_families.csv")
+    key: Family(name, loss, group, panel, float(cost), float(cost_per_k))
+    for key, name, loss, group, panel, cost, cost_per_k in read_table("paper_families.csv")
 }
 #: Tables 2, 3 and 5: data set -> method -> a number for each k of :func:`ks`.
 TABLE_2, TABLE_3, TABLE_5 = map(_accuracies, "235")
@@ -128,7 +128,7 @@ def display_name(method: str) -> str:
     return family_of(method).name.format(k=split_method(method)[1])
 
 
-def _rows(dataset: str) -> Rows:
+def _rows(dataset: str) -> Accuracies:
     if dataset not in datasets():
         raise ValueError(f"dataset must be one of {', '.join(datasets())}, got {dataset!r}")
     return (TABLE_2 | TABLE_3)[dataset]

@@ -18,7 +18,7 @@ from shortlist.experiments.comparison import (
     is_truncated,
     mean_ranks,
 )
-from shortlist.experiments.descents import CHECKPOINTS, DescentTask
+from shortlist.experiments.descents import STEPS_SHOWN, DescentTask
 from shortlist.experiments.parts import (
     MissingData,
     Parts,
@@ -139,11 +139,11 @@ def _unit(dataset: Dataset, task: PathTask, parts: Parts, suffix: str = "") -> U
 
 def _descent_units(context: Context, tasks: Mapping[str, PathTask], parts: Parts) -> list[Unit]:
     Cs = (1.0,) if context.quick else (1.0, 10.0, 100.0, 1000.0)
-    checkpoints = CHECKPOINTS[:4] if context.quick else CHECKPOINTS
+    steps_shown = STEPS_SHOWN[:4] if context.quick else STEPS_SHOWN
     return [
         Unit(
             f"letter, gradient descent, {paper.display_name(method)}",
-            DescentTask(method, task.data, Cs, checkpoints, task.tol, MAX_EPOCHS, task.seed),
+            DescentTask(method, task.data, Cs, steps_shown, task.tol, MAX_EPOCHS, task.seed),
             parts,
             1.5,
             kernels_of(method),

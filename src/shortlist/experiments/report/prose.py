@@ -9,7 +9,6 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from functools import cache
-from importlib.resources import files
 from typing import Any
 
 from shortlist.experiments.report.model import Cell, Figure, Remark, Section, Table, Value
@@ -83,28 +82,29 @@ class Prose:
         return title.removeprefix("# "), texts
 
 
-def asset(name: str) -> str:
-    """The text of a file in ``assets``."""
-    return files(__package__).joinpath("assets", name).read_text(encoding="utf-8")
+def templates(*, autoescape: bool) -> Any:
+    """The environment of the templates in ``assets``; an unknown variable is an error."""
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+
+    environment = Environment(loader=PackageLoader(__package__, "assets"), autoescape=autoescape)
+    environment.undefined = StrictUndefined
+    # A line that holds only a condition leaves no blank line: it would part paragraphs.
+    environment.trim_blocks = environment.lstrip_blocks = True
+    return environment
 
 
 @cache
 def _environment() -> Any:
-    from jinja2 import Environment, FunctionLoader, StrictUndefined
-
-    # Texts are Markdown; the page escapes them.
-    environment = Environment(
-        loader=FunctionLoader(asset), autoescape=False, undefined=StrictUndefined
-    )
-    # A line that holds only a condition leaves no blank line: it would part paragraphs.
-    environment.trim_blocks = environment.lstrip_blocks = True
+    environment = templates(autoescape=False)  # texts are Markdown; the page escapes them
     environment.filters["points"] = lambda number, digits=1: f"{number:.{digits}f}"
-    environment.filters["signed"] = lambda number, digits=2: Value(
-        number, digits=digits
-    ).signed_text(number)
+    environment.filters["signed"] = _signed
     environment.filters["listed"] = _listed
     environment.tests["finite"] = math.isfinite
     return environment
+
+
+def _signed(number: float, digits: int = 2) -> str:
+    return Value(number, digits=digits).signed_text(number)
 
 
 def _listed(items: Sequence[Any]) -> str:
