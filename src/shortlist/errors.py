@@ -24,6 +24,10 @@ class WordedError(Worded, ValueError):
     """A ValueError whose message names parameters."""
 
 
+class WordedMemoryError(Worded, MemoryError):
+    """A MemoryError whose message names parameters."""
+
+
 class ParameterError(WordedError):
     """A parameter that cannot be what it is.
 

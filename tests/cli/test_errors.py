@@ -199,6 +199,22 @@ def test_bad_parameters(command, tmp_path, options, words):
         ),
         (["train", "good.svm", "-o", "m", "--variant", "printed"], "--variant must be 'alpha'"),
         (["train", "good.svm", "-o", "m", "--margins", "ldam"], "--margins ldam is for hinge and"),
+        (
+            ["train", "good.svm", "-o", "m", "--loss", "hinge", "--margins", "1"],
+            "shortlist: --margins must be numbers, one for each class",
+        ),
+        (
+            ["train", "good.svm", "-o", "m", "--loss", "hinge", "--margins", "1,-1,1"],
+            "shortlist: --margins must be finite, zero or larger",
+        ),
+        (
+            ["train", "letter", "-o", "m", "-q", "--workers", 0],
+            "shortlist: --workers must be an integer, 1 or larger; got 0",
+        ),
+        (
+            ["cv", "good.svm", "-q", "--val", "good.svm", "--Cs", "1:10:0"],
+            "--Cs must hold at least one value",
+        ),
         (["train", "good.svm", "-o", "m", "--seed", -1], "Invalid value for '--seed'"),
         (["cv", "good.svm", "-j", 0], "--jobs must be 1 or more, or -1"),
         (["cv", "good.svm", "--Cs", "a,b"], "--Cs must be numbers separated by commas"),

@@ -52,6 +52,32 @@ def test_help_shows_options_in_groups_and_texts_as_they_are(command):
     assert max(map(len, text.splitlines())) <= 100
 
 
+def test_every_entry_of_the_manual_is_an_option_and_says_something():
+    """An option without an entry would be an error on import."""
+    from dataclasses import fields, is_dataclass
+    from importlib import import_module
+    from inspect import signature
+
+    from shortlist.cli.unfold import _manual, words_of
+
+    used, shared = {}, set()
+    for name in COMMANDS:
+        function = getattr(import_module(f"shortlist.cli.{name}"), name)
+        for parameter in signature(function, eval_str=True).parameters.values():
+            kind = parameter.annotation
+            names = [f.name for f in fields(kind)] if is_dataclass(kind) else [parameter.name]
+            owner = kind if is_dataclass(kind) else function
+            own = set(names) & set(_manual()[owner.__name__])
+            used.setdefault(owner.__name__, set()).update(own)
+            shared |= set(names) - own
+            for each in names:
+                words = words_of(owner, each)
+                assert words.text.endswith((".", ".)"))
+                assert words.flags or words.placeholder
+    used["shared"] = shared
+    assert used == {s: set(_manual()[s]) - {"heading"} for s in _manual().sections()}
+
+
 def test_choices_are_those_of_the_library():
     from shortlist import losses
     from shortlist.cli import data, options, reading

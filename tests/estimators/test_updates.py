@@ -139,7 +139,7 @@ def test_what_is_kept(data, monkeypatch, tmp_path):
     copies = [pickle.loads(pickle.dumps(model))]
     shortlist.save(model, tmp_path / "model")
     copies.append(shortlist.load(tmp_path / "model"))
-    monkeypatch.setattr(updates, "SMALL", 1)
+    monkeypatch.setattr(updates, "MAX_BYTES_KEPT_UNASKED", 1)
     copies.append(TopKClassifier(random_state=0).fit(X, y))
     for copy in copies:
         with pytest.raises(ValueError, match="has not kept"):

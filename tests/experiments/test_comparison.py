@@ -11,7 +11,7 @@ from shortlist.experiments.comparison import (
     family_starts,
     mark_best,
 )
-from shortlist.experiments.descents import Checkpoint, DescentResult
+from shortlist.experiments.descents import DescentModel, DescentResult
 from shortlist.experiments.parts import Parts
 from shortlist.experiments.report import Value
 from shortlist.experiments.table3_section import explain_far_cells, explain_left_out
@@ -90,7 +90,7 @@ def test_truncated_losses_are_compared_with_the_papers_descent():
         accuracies = [0.0] * 10
         for k, accuracy in zip(KS, theirs, strict=True):
             accuracies[k - 1] = accuracy + shift
-        return Checkpoint(steps, 1.0, tuple(accuracies), tuple(accuracies))
+        return DescentModel(steps, 1.0, tuple(accuracies), tuple(accuracies))
 
     descent = DescentResult(method, (1.0,), ((point(0, 9.0), point(7, 0.3), point(50, -4.0)),))
     results = {method: result({1.0: (50, theirs[0] - 4)}, 1, method)}

@@ -12,9 +12,8 @@ from shortlist.experiments.parts import Parts, letter_parts
 from shortlist.experiments.protocol import (
     EXPONENTS,
     EXTENDED_EXPONENTS,
-    LOSSES,
     MAX_UNCONVERGED,
-    PATIENCE,
+    MAX_WORSE_VALUES,
     Model,
     PathTask,
     _Path,
@@ -198,14 +197,14 @@ def test_the_path_ends_when_nothing_improves_for_long(small_parts):
         for model in record.models
         if model.val[k - 1] == peak
     )
-    assert exponents[-1] == min(last_best + PATIENCE, 11)
+    assert exponents[-1] == min(last_best + MAX_WORSE_VALUES, 11)
 
 
 def test_values_as_good_as_the_best_do_not_end_the_path(small_parts):
     # At small C plain hinges have W = C times the same matrix, so that all accuracies are equal.
     path = _Path(PathTask("svm-multi", (1, 2), "", 1e-3, 10, 0), small_parts)
     equal, worse = (50.0, 60.0), (49.0, 59.0)
-    vals = [equal] * (PATIENCE + 3) + [worse] * PATIENCE
+    vals = [equal] * (MAX_WORSE_VALUES + 3) + [worse] * MAX_WORSE_VALUES
     enough = []
     for exponent, val in zip(EXPONENTS, vals, strict=False):
         path.models[exponent] = Model(10 ** (exponent / 2), 1.0, 0.0, 1.0, 0.0, "converged", val)
@@ -266,7 +265,7 @@ def test_every_method_of_the_paper_has_a_classifier():
         for method in paper.methods(dataset):
             model = classifier(method)
             family, k = paper.split_method(method)
-            assert (model.loss, model.k) == (LOSSES[family], k)
+            assert (model.loss, model.k) == (paper.FAMILIES[family].loss, k)
             assert model.fit_intercept is False
             assert relative_cost(method) > 0
             assert kernels_of(method)

@@ -349,15 +349,39 @@ def test_prose_has_paragraphs_and_no_unknown_variables():
     from shortlist.experiments.report.prose import Prose
 
     prose = Prose("losses")
-    (text,) = prose.paragraphs("introduction", k=3)
+    title, text = prose.paragraphs("section", k=3)
+    assert title == "# The losses, along a line"
     assert "there a top-3 loss may rest" in text
-    assert prose("introduction", k=3) == text
+    assert prose("section", k=3) == f"{title} {text}"
     with pytest.raises(UndefinedError, match="'k' is undefined"):
-        prose("introduction")
+        prose("section")
     protocol = Prose("convergence").paragraphs("protocol", C=0.5)
     assert protocol[0].startswith("C = 0.5, no intercept")
     assert len(protocol) == 3
     assert not any("\n" in each or "  " in each for each in protocol)
+
+
+def test_parts_take_their_words_from_a_template():
+    from shortlist.experiments.report.prose import Prose
+    from shortlist.experiments.table2 import DrawTask
+
+    table = Prose("calibration").table("verdicts", ["A"], [["x"]], {"k": 2, "has_open": True})
+    assert (table.name, table.title) == ("verdicts", "Is the loss top-2 calibrated?")
+    assert (table.caption, table.notes) == ("", ["**Bold**: what the paper leaves open."])
+    # Where a condition stands before a note, the note is still a paragraph of its own.
+    task, tied = DrawTask("lr-multi", 0, 0, 200, 3), {"svm-multi": 1, "lr-multi": 0}
+    for several in (None, [96.0]):
+        facts = {"task": task, "draws": 2, "several": several, "tied": tied}
+        circle = Prose("circle").table("accuracy", ["A"], [["x"]], facts)
+        assert circle.caption.startswith("Table 2 of the paper")
+        assert [note[0] for note in circle.notes] == ["†"]
+    remark = Prose("table3").remark("all_near", {"tolerance": 0.7})
+    assert (remark.topic, remark.text[:12]) == ("Differences", "Every number")
+    facts = {"n_classes": (3, 4, 5), "checked": 7, "contradicted": 0}
+    section = Prose("calibration").section("name", facts, tables=[table])
+    assert section.title.startswith("Top-k calibration:")
+    assert section.headlines[0] == ("7", "distributions checked")
+    assert "over 3, 4 and 5 classes" in section.protocol[0]
 
 
 def test_every_text_of_a_template_is_used():
@@ -368,14 +392,17 @@ def test_every_text_of_a_template_is_used():
 
     folder = Path(experiments.__file__).parent
     sources = [path.read_text(encoding="utf-8") for path in folder.glob("*.py")]
-    used = {
-        block
-        for source in sources
-        for block in re.findall(r'PROSE(?:\.paragraphs)?\(\s*"(\w+)"', source)
-    }
     templates = list(folder.glob("report/assets/*.md.j2"))
-    texts = [path.read_text(encoding="utf-8") for path in templates]
-    assert used == {block for text in texts for block in re.findall(r"{% block (\w+) %}", text)}
+    for template in templates:
+        name = template.name.removesuffix(".md.j2")
+        (source,) = (source for source in sources if f'Prose("{name}")' in source)
+        text = template.read_text(encoding="utf-8")
+        blocks = set(re.findall(r"{% block (\w+) %}", text))
+        # Prose.section asks for these itself.
+        named = {*re.findall(r'"(\w+)"', source), "section", "headlines", "protocol"}
+        assert blocks <= named
+        called = re.findall(r'PROSE(?:\.(?:paragraphs|remark|table|figure))?\(\s*"(\w+)"', source)
+        assert blocks >= set(called)
     assert {path.name for path in templates} == {
         f"{name}.md.j2" for source in sources for name in re.findall(r'Prose\("(\w+)"\)', source)
     }

@@ -61,7 +61,7 @@ def guessing(context: Context, *, max_k: int = 10) -> Section:
     )
 
 
-# 3. The entry. In the package it stands in experiments/registry.py, with home="module:function".
+# 3. The entry. In the package it is a row of experiments.csv, with "module:function" as its home.
 class Guessing(Experiment):
     def function(self):
         return guessing

@@ -6,8 +6,9 @@ from typing import NoReturn
 
 __all__ = ["main"]
 
-# New objects before cycles among them are looked for. Imports make hundreds of thousands, and none
-# is garbage: looking after every 700, as Python does, takes a tenth of a command's start.
+# New objects after which Python looks for garbage. Imports make hundreds of thousands of objects,
+# and none is garbage: looking after every 700, Python's default, takes a tenth of a command's
+# start.
 OBJECTS_BETWEEN_COLLECTIONS = 1_000_000
 
 

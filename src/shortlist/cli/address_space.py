@@ -11,7 +11,7 @@ from shortlist._memory import address_space_limit
 # Address space that training takes at its peak. Measured with Letter on Linux, Python 3.11: 474 MB
 # with one thread, 656 MB with two.
 _MB = 1_000_000
-_BASE, _PER_THREAD = 300 * _MB, 185 * _MB
+_BASE_BYTES, _BYTES_PER_THREAD = 300 * _MB, 185 * _MB
 _THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 
 
@@ -20,11 +20,11 @@ def fit_into_address_space() -> None:
     limit = address_space_limit()
     if limit is None:
         return
-    threads = (limit - _BASE) // _PER_THREAD
+    threads = (limit - _BASE_BYTES) // _BYTES_PER_THREAD
     if threads < 1:
         raise MemoryError(
             f"the limit on address space is {limit // _MB} MB (ulimit -v), and Shortlist needs "
-            f"{(_BASE + _PER_THREAD) // _MB} MB to start"
+            f"{(_BASE_BYTES + _BYTES_PER_THREAD) // _MB} MB to start"
         )
     if threads < (os.cpu_count() or 1):
         for name in _THREADS:

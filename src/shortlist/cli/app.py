@@ -47,7 +47,8 @@ def _add(panel: str, *commands: Callable[..., None]) -> None:
 
 
 def _with_room_for_libraries(command: Callable[..., None]) -> Callable[..., None]:
-    """The command, told first if the libraries that it will load do not fit."""
+    """The command, which first checks that the address space has room for the libraries it
+    loads."""
 
     @wraps(command)
     def prepared(**values: Any) -> None:

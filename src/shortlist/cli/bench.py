@@ -9,41 +9,25 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from shortlist.cli.data import describe_data, read_data
-from shortlist.cli.options import COST, MODEL, OutputOptions
+from shortlist.cli.options import OutputOptions
 from shortlist.cli.output import number, print_json, print_table, say, told_of_compilation
 from shortlist.cli.reading import ReadingOptions
-from shortlist.cli.unfold import argument, option
-
-MEASUREMENT = "Measurement"
 
 # A rival is given up when a run misses the goal after so many seconds and this many times the
 # seconds of Shortlist.
 _SECONDS_ALLOWED, _TIMES_OWN_SECONDS_ALLOWED = 10.0, 10.0
 _MAX_EFFORT = 1 << 14
-#: The place on a ladder is searched to this share of itself.
+#: The search for a place on the ladder ends when it is known to within this share of it.
 RESOLUTION = 0.05
 
 
 def bench(
     *,
-    data: str = argument("DATA", "What to train on, as for shortlist train.", "letter"),
-    cost: float = COST,
-    losses: str = option(
-        "--losses NAMES",
-        "softmax (against LogisticRegression), hinge (against LinearSVC's crammer_singer), or "
-        "both.",
-        "softmax,hinge",
-        panel=MODEL,
-    ),
-    tol: float = option(
-        "-e --tol NUMBER",
-        "How close to the best possible objective to come, as a share of it.",
-        1e-3,
-        panel=MEASUREMENT,
-    ),
-    repeat: int = option(
-        "--repeat N", "Time everything so often and take the fastest.", 3, panel=MEASUREMENT
-    ),
+    data: str = "letter",
+    cost: float = 1.0,
+    losses: str = "softmax,hinge",
+    tol: float = 1e-3,
+    repeat: int = 3,
     reading: ReadingOptions,
     output: OutputOptions,
 ) -> None:

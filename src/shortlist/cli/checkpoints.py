@@ -5,33 +5,19 @@ import shutil
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
-from shortlist.cli.options import TRAINING, OutputOptions
+from shortlist.cli.options import OutputOptions
 from shortlist.cli.output import say
-from shortlist.cli.unfold import option
 
 
 @dataclass(frozen=True)
 class CheckpointOptions:
     """Where training is kept while it runs."""
 
-    panel: ClassVar[str] = TRAINING
-
-    checkpoint: str | None = option(
-        "--checkpoint PATH",
-        "Keep training in this file (of cv: folder) while it runs: a process that was killed loses "
-        "little. It is removed when all is done.",
-    )
-    checkpoint_every: float = option(
-        "--checkpoint-every SECONDS", "The time between two checkpoints.", 60.0
-    )
-    resume: bool = option(
-        "--resume",
-        "Go on from the checkpoint, if there is one: the same command can be repeated until it "
-        "ends.",
-        False,
-    )
+    checkpoint: str | None = None
+    checkpoint_every: float = 60.0
+    resume: bool = False
 
     def parameters(self, output: OutputOptions, others: Iterable[str | None]) -> dict[str, Any]:
         """The estimator's parameters for checkpoints; an error if a checkpoint would be lost.

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 def training_data(
     name: str, options: ReadingOptions, like: Reading | None, machine: MachineOptions
 ) -> Iterator[LabeledData]:
-    """The examples to train on; rows that workers hold are theirs for the time of the context."""
+    """The examples to train on. Workers hold those that they read until the context ends."""
     if not _workers_read(name, options, machine):
         on_disk = machine.memory_limit is not None
         yield read_data(name, options, "train", like=like, on_disk=on_disk)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 import typer
 
@@ -18,9 +18,6 @@ from shortlist.cli.models import (
     remember_names,
 )
 from shortlist.cli.options import (
-    DATA,
-    MODEL,
-    OUTPUT,
     KernelOptions,
     LossName,
     LossOptions,
@@ -45,12 +42,10 @@ from shortlist.cli.output import (
 )
 from shortlist.cli.reading import ReadingOptions
 from shortlist.cli.run import FAILED, INTERRUPTED
-from shortlist.cli.unfold import option
 
 if TYPE_CHECKING:
     from shortlist.datasets.containers import LabeledData
 
-SEARCH = "Search"
 _USUAL_COSTS = "1e-5:1e3:9"
 _USUAL_FOLDS = 5
 _USUAL_EXTENSIONS = 4
@@ -62,49 +57,20 @@ _USUAL_KS = (1, 3, 5, 10)
 class SearchOptions:
     """Which values of C to try, and how each is measured."""
 
-    panel: ClassVar[str] = SEARCH
-
-    costs: str | None = option(
-        "--Cs NUMBERS",
-        "The values of C: 0.1,1,10, or 1e-3:1e3:7 for seven from the first to the second, evenly "
-        "spaced in logarithm. Without it: 1e-5:1e3:9.",
-    )
-    ks: str | None = option(
-        "--ks 1,3,5",
-        "The lengths of the shortlist to measure, and to choose a model for. Without it: 1, 3, 5, "
-        "10 and the loss's own k, as far as there are classes.",
-    )
-    folds: int | None = option("-v --folds N", "Number of folds. Without it: 5.")
-    validation: str | None = option(
-        "--val DATA",
-        "Measure on this data instead of on folds. It is read like DATA; of a data set in parts, "
-        "its val. The models are then trained on DATA alone, as in the paper.",
-    )
-    extensions: int | None = option(
-        "--extend N",
-        "Where the best C is at an end of the range, try up to N values beyond it. Without it: 4, "
-        "but none if --Cs is given.",
-    )
-    refine: int = option(
-        "--refine N", "Then, N times, try C halfway between the best and its neighbours.", 0
-    )
-    patience: int | None = option(
-        "--patience N",
-        "Leave out the largest values of C once N in a row were worse than the best before them, "
-        "for every k. Without it, all are tried.",
-    )
-    shots: int | None = option(
-        "--shots N",
-        "Few-shot training: instead of folds, random subsets with N examples of each class, "
-        "measured on --val or else on all other examples. The models are those of the first "
-        "subset.",
-    )
-    repeats: int | None = option("--repeats N", "How many such subsets. Without it: 5.")
-    jobs: int = option("-j --jobs N", "Fits at a time.", 1)
+    costs: str | None = None
+    ks: str | None = None
+    folds: int | None = None
+    validation: str | None = None
+    extensions: int | None = None
+    refine: int = 0
+    patience: int | None = None
+    shots: int | None = None
+    repeats: int | None = None
+    jobs: int = 1
 
     @property
     def n_folds(self) -> int | None:
-        """The number of folds; None where something else is measured on."""
+        """The number of folds; None where accuracy is not measured on folds."""
         if self.shots is not None or self.validation is not None:
             return None
         return _USUAL_FOLDS if self.folds is None else self.folds
@@ -138,21 +104,15 @@ class SearchOptions:
 
 def cv(
     *,
-    data: str = DATA,
+    data: str,
     wanted: SearchOptions,
     loss: LossOptions,
-    also: list[str] | None = option(
-        "--also LOSS[:K]",
-        "Another loss to compare with, such as smooth_hinge or smooth_hinge:5; may be repeated.",
-        panel=MODEL,
-    ),
+    also: list[str] | None = None,
     shape: ShapeOptions,
     solver: SolverOptions,
     checkpoints: CheckpointOptions,
     reading: ReadingOptions,
-    model: str | None = option(
-        "-o --output MODEL", "Save the chosen models, one for every k, in this file.", panel=OUTPUT
-    ),
+    model: str | None = None,
     output: OutputOptions,
 ) -> None:
     """Measure top-k accuracy for a range of C, and choose the best C for every k.

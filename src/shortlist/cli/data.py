@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection
-from dataclasses import fields, replace
+from dataclasses import replace
 from inspect import signature
 from typing import TYPE_CHECKING, Any
 
 from shortlist._text import counted
 from shortlist.cli.reading import Format, IndexBase, LabelType, ReadingOptions
+from shortlist.cli.unfold import changed
 from shortlist.errors import DataError
 
 if TYPE_CHECKING:
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 EMBEDDED = ("letter",)
 DOWNLOADED = ("news20", "aloi", "sector")
 
-# Options that mean something whatever the format. Others are for formats whose readers take them.
+# Options for data of every format. Any other is for formats whose reader has such a parameter.
 _USED_BY_ALL = {"format", "split", "precision", "names", "scale"}
 # What readers call an option, where it is not its name.
 _PARAMETERS = {"index_base": "zero_based"}
@@ -50,7 +51,7 @@ def read_data(
 
     ``part`` is taken where there are several and ``--split`` does not say. ``like`` is how the
     model's training data was read; None takes the data as it is. With ``labelled=False`` the data
-    may lack labels, and labels that it has are of no interest.
+    may lack labels, and labels in it are ignored.
     """
     parts = _named(name, options, like) or _from_file(name, options, like, labelled, on_disk)
     data = _choose(parts, options.split.value if options.split else None, part, name)
@@ -126,7 +127,7 @@ def _from_file(
     from shortlist import datasets
 
     given = reader_options(name, options, like, labelled)
-    # The labels of a model are known: its names are put to those, not to the ones in this file.
+    # The labels of a model are known: names go with those, not with the labels of this file.
     names = options.names if like is None else None
     given["scale"] = _scale(options)
     return datasets.read_splits(name, like=like, names=names, on_disk=on_disk, **given)
@@ -137,7 +138,8 @@ def reader_options(
 ) -> dict[str, Any]:
     """What ``read_splits`` is to be told of a file, its format first.
 
-    An option that its format does not have is an error, and so is a name that stands for nothing.
+    An option that its format does not have is an error, and so is a name that is neither a file nor
+    a data set.
     """
     from shortlist.datasets import data_format
 
@@ -157,7 +159,7 @@ def reader_options(
 
 
 def _can_do_without_labels(kind: str, like: Reading | None) -> bool:
-    """Whether features can be told from labels; in a table of other data that takes a guess."""
+    """Whether features are known without a guess at which column holds the labels."""
     if kind == "npy":  # labels may be one of its columns
         return like is None or like.label is None
     return kind not in _TABLES or (like is not None and like.format in _TABLES)
@@ -204,15 +206,12 @@ def _column(text: str) -> str | int:
 def _refuse_unused(options: ReadingOptions, kind: str, name: str) -> None:
     """An option that would be passed over in silence is an error."""
     taken = _parameters_of(kind)
-    for field in fields(options):
-        parameter = _PARAMETERS.get(field.name, field.name)
-        if field.name in _USED_BY_ALL or parameter in taken:
-            continue
-        if getattr(options, field.name) != field.default:
+    for field, flag in changed(options):
+        parameter = _PARAMETERS.get(field, field)
+        if field not in _USED_BY_ALL and parameter not in taken:
             users = [each.value for each in Format if parameter in _parameters_of(each.value)]
-            option = "--" + field.name.removesuffix("_column").replace("_", "-")
             listed = " and ".join([", ".join(users[:-1]), users[-1]] if users[1:] else users)
-            raise ValueError(f"{option} is for {listed} files, which {name} is not")
+            raise ValueError(f"{flag} is for {listed} files, which {name} is not")
 
 
 def _choose(

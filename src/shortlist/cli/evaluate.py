@@ -12,40 +12,21 @@ from shortlist.cli.models import (
     reading_of,
     say_differences,
 )
-from shortlist.cli.options import DATA, SAVED_MODEL, OutputOptions, Ties, parse_numbers
+from shortlist.cli.options import OutputOptions, Ties, parse_numbers
 from shortlist.cli.output import percent, print_json, print_line, print_table
 from shortlist.cli.reading import ReadingOptions
-from shortlist.cli.unfold import option
 
-ACCURACY = "Accuracy"
 _MAX_TIED_SHARE = 0.01  # ties that decide more than this share of the examples are worth a warning
 
 
 def evaluate(
     *,
-    model: str = SAVED_MODEL,
-    data: str = DATA,
-    ks: str | None = option(
-        "--ks 1,3,5",
-        "The lengths of the shortlist to report. Without it: 1 to 10, and the model's k.",
-        panel=ACCURACY,
-    ),
-    k: int | None = option(
-        "-k --k K", "The length for the table of classes. Without it, the model's.", panel=ACCURACY
-    ),
-    classes: int = option(
-        "--classes N",
-        "Show the N classes with the lowest top-k accuracy; 0: none, -1: all.",
-        10,
-        panel=ACCURACY,
-    ),
-    ties: Ties = option(
-        "--ties POLICY",
-        "Labels with equal scores at the end of the shortlist count as right (optimistic, as in "
-        "the paper), wrong (pessimistic), or are drawn by lot (expected).",
-        Ties.optimistic,
-        panel=ACCURACY,
-    ),
+    model: str,
+    data: str,
+    ks: str | None = None,
+    k: int | None = None,
+    classes: int = 10,
+    ties: Ties = Ties.optimistic,
     reading: ReadingOptions,
     output: OutputOptions,
 ) -> None:

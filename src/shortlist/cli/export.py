@@ -1,36 +1,17 @@
 """``shortlist export``: a model for programs that run without Python."""
 
 from shortlist.cli.models import load_model
-from shortlist.cli.options import OUTPUT, SAVED_MODEL, OutputOptions, Precision
+from shortlist.cli.options import OutputOptions, Precision
 from shortlist.cli.output import check_output, readable_size, report, written_to
-from shortlist.cli.unfold import option
-
-EXPORT = "Export"
 
 
 def export(
     *,
-    model: str = SAVED_MODEL,
-    file: str = option(
-        "-o --output FILE.onnx", "Where to write the ONNX model.", ..., panel=OUTPUT
-    ),
-    k: int | None = option(
-        "-k --k K",
-        "Length of the shortlists. Without it, the k that the model was trained for.",
-        panel=EXPORT,
-    ),
-    precision: Precision = option(
-        "--dtype TYPE",
-        "float32 or float64: the type of the features that it will be given.",
-        Precision.float32,
-        panel=EXPORT,
-    ),
-    opset: int = option(
-        "--opset N",
-        "Version of ONNX's operators, 13 or newer. Old programs may need an older one.",
-        17,
-        panel=EXPORT,
-    ),
+    model: str,
+    file: str,
+    k: int | None = None,
+    precision: Precision = Precision.float32,
+    opset: int = 17,
     output: OutputOptions,
 ) -> None:
     """Export a model to ONNX, to predict without Python.
@@ -47,7 +28,7 @@ def export(
     trained = load_model(model)
     from shortlist.onnx import to_onnx
 
-    exported = to_onnx(trained, k=k, dtype=precision.value, opset=opset)
+    exported = to_onnx(trained, k=k, dtype=precision.value, opset=opset)  # type: ignore[arg-type]
     with written_to(file) as place, atomic_write(place) as part:
         part.write_bytes(exported.SerializeToString())
     answers = [answer.name for answer in exported.graph.output]

@@ -3,56 +3,22 @@
 import sys
 from dataclasses import asdict
 
-from shortlist.cli.options import OUTPUT, OutputOptions
+from shortlist.cli.options import OutputOptions
 from shortlist.cli.output import check_output, report
-from shortlist.cli.unfold import argument, option
-
-NETWORK = "Network"
 
 
 def features(
     *,
-    network: str = argument(
-        "NETWORK",
-        "timm:NAME or torchvision:NAME (pretrained, without the classifier), a TorchScript file "
-        "(.pt), or MODULE:FUNCTION of yours that returns a torch module.",
-        ...,
-    ),
-    source: str = argument(
-        "INPUTS",
-        "A folder of images, with a subfolder for each class; an .npy file of inputs; or "
-        "MODULE:FUNCTION of yours that returns a data set.",
-        ...,
-    ),
-    batch_size: int = option("--batch-size N", "Inputs at a time.", 64, panel=NETWORK),
-    workers: int = option("--workers N", "Processes that load the inputs.", 0, panel=NETWORK),
-    image_size: int = option(
-        "--image-size PIXELS",
-        "Side of the square that images are cut to, unless the network has its own.",
-        224,
-        panel=NETWORK,
-    ),
-    device: str | None = option(
-        "--device DEVICE",
-        "Where the network runs, such as cuda. Without it: the CPU.",
-        panel=NETWORK,
-    ),
-    pool: str = option(
-        "--pool mean|flatten",
-        "What becomes of feature maps: the mean over positions, or all entries.",
-        "mean",
-        panel=NETWORK,
-    ),
-    file: str = option("-o --output FILE.npy", "Where to write the features.", ..., panel=OUTPUT),
-    labels: str | None = option(
-        "--labels FILE.npy",
-        "Where to write the labels, if there are any. Without it: beside the features, as "
-        "FILE.labels.npy.",
-        panel=OUTPUT,
-    ),
-    dtype: str = option(
-        "--dtype TYPE", "float16, float32 or float64, in the file.", "float32", panel=OUTPUT
-    ),
+    network: str,
+    source: str,
+    batch_size: int = 64,
+    workers: int = 0,
+    image_size: int = 224,
+    device: str | None = None,
+    pool: str = "mean",
+    file: str,
+    labels: str | None = None,
+    dtype: str = "float32",
     output: OutputOptions,
 ) -> None:
     """Run a frozen network over images and write its features, to train a classifier on.

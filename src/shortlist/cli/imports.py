@@ -19,7 +19,7 @@ _CAN_DO_WITHOUT = {"sklearn.utils.fixes": "pandas", "numba.core.typing.cffi_util
 
 
 class _QuickFinder(MetaPathFinder):
-    """Finds what PathFinder finds, and loads it with less behind it."""
+    """Finds some modules as PathFinder does, and makes them load later, or import less."""
 
     def find_spec(
         self, name: str, path: Sequence[str] | None, target: ModuleType | None = None
@@ -36,7 +36,7 @@ class _QuickFinder(MetaPathFinder):
 
 
 class _Without(Loader):
-    """Loads a module to which a package looks as if it were not installed."""
+    """Loads a module while a package seems not to be installed."""
 
     def __init__(self, package: str, loader: Loader) -> None:
         self.package = package

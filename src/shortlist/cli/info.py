@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 from shortlist._text import counted
 from shortlist.cli.options import OutputOptions
 from shortlist.cli.output import number, print_json, print_line, size_of
-from shortlist.cli.unfold import argument
 
 if TYPE_CHECKING:
     from shortlist.persistence import ModelInfo
@@ -21,9 +20,7 @@ _KNOWN = ("params", "result", "n_iter", "models", "ks", "chosen", "table")
 
 def info(
     *,
-    model: str | None = argument(
-        "MODEL", "A model file. Without it: versions of Shortlist and of what it uses."
-    ),
+    model: str | None = None,
     output: OutputOptions,
 ) -> None:
     """Show what a model file holds: parameters, classes and the record of its training.

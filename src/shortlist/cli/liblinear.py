@@ -46,9 +46,9 @@ def weights_hint(number: int | None, weights: Any, classes: Collection[Any]) -> 
     )
 
 
-def usage_hint(message: str) -> str:
-    """Advice for users of LIBLINEAR to append to an error of usage; empty if there is none."""
-    if message.startswith("Option '-C' requires"):
+def usage_hint(option: str | None) -> str:
+    """Advice for users of LIBLINEAR on an option that was misused; empty if there is none."""
+    if option == "-C":
         return ": a number. LIBLINEAR's -C, which searches for one, is shortlist cv"
     return ""
 

@@ -1,89 +1,40 @@
-"""The options that several commands share, in groups as ``--help`` shows them."""
+"""The options that several commands share, in groups. ``options.ini`` has their words."""
 
 import math
 from dataclasses import dataclass, fields
 from enum import StrEnum
-from typing import Any, ClassVar
+from typing import Annotated, Any
 
 from shortlist.cli.liblinear import loss_of_type
-from shortlist.cli.unfold import argument, option
+from shortlist.cli.unfold import changed
 from shortlist.losses.entries import names
-
-MODEL = "The model"
-KERNEL = "Kernel"
-TRAINING = "Training"
-OUTPUT = "Output"
-LARGEST_SEED = 2**32 - 1
-
 
 # What an option can be chosen from: names that the library knows. Of it only the table of losses is
 # imported for --help.
 LossName = StrEnum("LossName", names())  # type: ignore[misc]
+USUAL_LOSS = LossName("entropy")
 Kernel = StrEnum("Kernel", "rbf poly linear precomputed")
 Variant = StrEnum("Variant", "alpha beta printed")
 Ties = StrEnum("Ties", "optimistic pessimistic expected")
-
-
-class Precision(StrEnum):
-    """The precisions of features, and so of training."""
-
-    float32 = "float32"
-    float64 = "float64"
-
-
-# Arguments and options of several commands, as in ``data: str = DATA``.
-DATA = argument(
-    "DATA",
-    "LibSVM text, .csv, .tsv (each also as .gz, .bz2 or .xz), .parquet, .arrow, .feather, .npy, "
-    ".npz, .mat, or a folder of files of one format; - reads standard input; or a data set by "
-    "name: letter (comes with Shortlist), news20, aloi, sector (downloaded once).",
-    ...,
-)
-SAVED_MODEL = argument("MODEL", "A model that train or cv has saved.", ...)
-COST = option(
-    "-C -c --cost NUMBER",
-    "Weight of the loss against the regularisation, scaled as in LIBLINEAR and scikit-learn. Large "
-    "values fit the training data more closely. (LIBLINEAR's -C, which searches for a value, is "
-    "shortlist cv.)",
-    1.0,
-    panel=MODEL,
-)
-QUIET = option(
-    "-q --quiet",
-    "Print no progress and no messages; results, warnings and errors remain.",
-    False,
-    panel=OUTPUT,
-)
+Precision = StrEnum("Precision", "float32 float64")
+# The seeds that NumPy takes.
+Seed = Annotated[int, {"min": 0, "max": 2**32 - 1}]
 
 
 @dataclass(frozen=True)
 class LossOptions:
     """Which loss."""
 
-    panel: ClassVar[str] = MODEL
-
-    loss: LossName = option(
-        "--loss LOSS",
-        "What to minimise: entropy (softmax regression at k=1), smooth_hinge, hinge (the "
-        "multiclass SVM at k=1), truncated_entropy (nonconvex), or one-vs-all: ova_logistic, "
-        "ova_smooth_hinge, ova_hinge. softmax is entropy at k=1.",
-        LossName("entropy"),
-    )
-    k: int = option(
-        "-k --k K", "Length of the shortlist to train for, 1 to the number of classes less one.", 1
-    )
-    liblinear_type: int | None = option(
-        "-s TYPE",
-        "Instead of --loss, LIBLINEAR's number for it: 0 or 7 (ova_logistic), 3 (ova_hinge), 4 "
-        "(hinge).",
-    )
+    loss: LossName = USUAL_LOSS
+    k: int = 1
+    liblinear_type: int | None = None
 
     @property
     def name(self) -> str:
         """The loss, by its name or LIBLINEAR's number."""
         if self.liblinear_type is None:
             return self.loss.value
-        if self.loss is not LossName("entropy"):
+        if self.loss is not USUAL_LOSS:
             raise ValueError("-s and --loss exclude each other")
         return loss_of_type(self.liblinear_type)
 
@@ -92,23 +43,9 @@ class LossOptions:
 class MachineOptions:
     """Where training takes place, and in how much memory."""
 
-    panel: ClassVar[str] = TRAINING
-
-    memory_limit: str | None = option(
-        "--memory-limit SIZE",
-        "Keep the process below this much memory, such as 4GB: DATA that is larger is read in "
-        "pieces. With --workers: each of them, and they read DATA themselves.",
-    )
-    workers: int | None = option(
-        "--workers N",
-        "Train on so many workers of a Ray cluster, each with a part of DATA. They read the files "
-        "of a folder themselves, under the same names; one file is read here.",
-    )
-    ray: str | None = option(
-        "--ray ADDRESS",
-        "The Ray cluster of --workers; 'auto' finds one on this machine. Without it one is started "
-        "here and stopped again.",
-    )
+    memory_limit: str | None = None
+    workers: int | None = None
+    ray: str | None = None
 
     def check(self, kernel: "KernelOptions") -> None:
         """Raise ValueError for options that do not go together."""
@@ -120,78 +57,36 @@ class MachineOptions:
     @property
     def given(self) -> list[str]:
         """The options that were used, as they are written."""
-        used = [field.name for field in fields(self) if getattr(self, field.name) is not None]
-        return [f"--{name.replace('_', '-')}" for name in used]
+        return [flag for _, flag in changed(self)]
 
 
 @dataclass(frozen=True)
 class ShapeOptions:
     """The rest of the objective: variants, margins, intercept, class weights."""
 
-    panel: ClassVar[str] = MODEL
-
-    variant: Variant = option(
-        "--variant alpha|beta|printed",
-        "Which of the paper's two top-k simplices; the same at k=1. printed, for the hinges, is "
-        "alpha by the paper's formula.",
-        Variant.alpha,
-    )
-    smoothing: float = option(
-        "--smoothing NUMBER",
-        "How much smooth_hinge and ova_smooth_hinge are rounded; near 0 they are the plain hinges.",
-        1.0,
-    )
-    margins: str | None = option(
-        "--margins ldam|NUMBERS",
-        "By how much labels are to lead, for the hinges: a number for each class, in order and "
-        "separated by commas; ldam asks more of rare classes. 1 by default.",
-    )
-    rank_weights: str | None = option(
-        "--rank-weights NUMBERS",
-        "Weights of the worst, second worst, ... wrong label, for the hinges, such as 3,2,1; in "
-        "place of k equal ones.",
-    )
-    bias: float = option(
-        "-B --bias NUMBER",
-        "The intercept is the weight of a constant feature of this value. It is regularised like "
-        "every weight; the larger the value, the less. 0 or less, as in -B -1: no intercept. "
-        "(LIBLINEAR has none unless -B asks for it, Shortlist has one unless -B says no.)",
-        1.0,
-    )
-    no_intercept: bool = option("--no-intercept", "The same as -B -1.", False)
-    class_weight: list[str] | None = option(
-        "-w --class-weight LABEL=WEIGHT",
-        "Let a class count so many times; may be repeated. 'balanced' weighs every class by the "
-        "inverse of its frequency.",
-    )
+    variant: Variant = Variant.alpha
+    smoothing: float = 1.0
+    margins: str | None = None
+    rank_weights: str | None = None
+    bias: float = 1.0
+    no_intercept: bool = False
+    class_weight: list[str] | None = None
 
 
 @dataclass(frozen=True)
 class KernelOptions:
     """Scores that are not linear."""
 
-    panel: ClassVar[str] = KERNEL
-
-    kernel: Kernel | None = option(
-        "--kernel KERNEL",
-        "rbf, exp(-gamma |x - z|^2); poly, (gamma <x, z> + coef0)^degree; linear; or precomputed, "
-        "where DATA is the matrix itself. Without it: linear scores, trained by their weights.",
-    )
-    gamma: str = option(
-        "--gamma NUMBER",
-        "A number, scale (1 over the number of features times their variance), or auto (1 over the "
-        "number of features).",
-        "scale",
-    )
-    degree: int = option("--degree N", "Of poly.", 3)
-    coef0: float = option("--coef0 NUMBER", "Of poly.", 0.0)
-    cache_size: float = option("--cache-size MEBIBYTES", "Memory for the kernel's matrix.", 1024.0)
+    kernel: Kernel | None = None
+    gamma: str = "scale"
+    degree: int = 3
+    coef0: float = 0.0
+    cache_size: float = 1024.0
 
     def parameters(self) -> dict[str, Any]:
         """The parameters of KernelTopKClassifier; ValueError for one that has no effect."""
-        changed = [f.name for f in fields(self) if getattr(self, f.name) != f.default]
-        if self.kernel is None and changed:
-            raise ValueError(f"--{changed[0].replace('_', '-')} goes with --kernel")
+        for _, flag in changed(self) if self.kernel is None else ():
+            raise ValueError(f"{flag} goes with --kernel")
         given = {f.name: getattr(self, f.name) for f in fields(self)}
         if self.gamma not in ("scale", "auto"):
             try:
@@ -205,36 +100,19 @@ class KernelOptions:
 
 @dataclass(frozen=True)
 class SolverOptions:
-    """How far to go."""
+    """When training stops."""
 
-    panel: ClassVar[str] = TRAINING
-
-    tol: float = option(
-        "-e --tol NUMBER",
-        "Stop when the objective is certified to be within this share of the best possible (the "
-        "relative duality gap).",
-        1e-3,
-    )
-    max_epochs: int = option(
-        "--max-epochs N", "Stop after so many passes over the data in any case.", 1000
-    )
-    seed: int = option(
-        "--seed N",
-        "Seeds the order of visits: the same seed, the same model.",
-        0,
-        min=0,
-        max=LARGEST_SEED,
-    )
+    tol: float = 1e-3
+    max_epochs: int = 1000
+    seed: Seed = 0
 
 
 @dataclass(frozen=True)
 class OutputOptions:
     """The form and amount of the output."""
 
-    panel: ClassVar[str] = OUTPUT
-
-    as_json: bool = option("--json", "Print the result as JSON.", False)
-    quiet: bool = QUIET
+    as_json: bool = False
+    quiet: bool = False
 
 
 def estimator_parameters(

@@ -69,17 +69,13 @@ def report(
 ) -> None:
     """Print a command's result: as JSON, or lines for people unless it is to be quiet.
 
-    ``beside`` is what the command makes: where that goes to standard output, lines do not.
+    ``beside`` is what the command makes: if that goes to standard output, lines go to standard
+    error.
     """
     if output.as_json:
         print_json(command, facts)
-    elif not output.quiet:
-        print_lines(output, lines, beside=beside)
-
-
-def print_lines(output: OutputOptions, lines: Iterable[str], *, beside: str) -> None:
-    """Print lines for people, on standard error if what is made goes to standard output."""
-    for line in lines:
+        return
+    for line in [] if output.quiet else lines:
         say(output, line) if is_standard_output(beside) else print_line(line)
 
 
@@ -179,7 +175,8 @@ def check_output(
 
 
 def _would_be_lost(given: str, target: Path) -> bool:
-    """Whether an input is the same file as the output, or a folder of data that it is to lie in."""
+    """Whether an input is the same file as the output, or a folder of data that the output would
+    lie in."""
     if not os.path.exists(given):
         return False
     if os.path.isdir(given):
@@ -245,7 +242,7 @@ def save_somewhere(model: Any, path: str, data: Mapping[str, Any]) -> str:
 
 
 def _other_places(path: str) -> Iterator[Path]:
-    """A name that is not taken in each folder that there is."""
+    """In each of the other folders, a name that is not taken."""
     name = "model" if is_standard_output(path) else os.path.basename(path)
     for folder in (Path.cwd(), Path.home(), Path(tempfile.gettempdir())):
         names = itertools.chain([name], (f"{name}.{number}" for number in itertools.count(1)))

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING, Any
 
 from shortlist.cli.data import read_data
 from shortlist.cli.models import (
@@ -17,16 +17,17 @@ from shortlist.cli.models import (
     checked_length,
     load_model,
     ranked_columns,
+    read_validation,
     reading_of,
     say_differences,
 )
-from shortlist.cli.options import DATA, OUTPUT, QUIET, SAVED_MODEL
 from shortlist.cli.output import check_output, is_device, is_standard_output, standard_output
 from shortlist.cli.reading import ReadingOptions
-from shortlist.cli.sets import SetOptions, set_blocks
-from shortlist.cli.unfold import option
+from shortlist.errors import DataError
 
-PREDICTION = "Predictions"
+if TYPE_CHECKING:
+    from shortlist.conformal import ConformalShortlist
+    from shortlist.datasets.reading import Reading
 
 # Beginnings of a formula in spreadsheets, which also skip a tab or return before it.
 _FORMULAS = ("=", "+", "-", "@", "\t", "\r")
@@ -35,48 +36,80 @@ _FORMULAS = ("=", "+", "-", "@", "\t", "\r")
 Block = tuple[list[list[int]], list[list[float]]]
 
 
+@dataclass(frozen=True)
+class SetOptions:
+    """The coverage or mean length of the lists, and the examples that calibrate them."""
+
+    coverage: float | None = None
+    average_size: float | None = None
+    calibrate: str | None = None
+
+    def wanted(self, probabilities: bool) -> bool:
+        """Whether lists of different lengths are asked for; ValueError if an option is missing."""
+        asked = [self.coverage is not None, self.average_size is not None]
+        if all(asked):
+            raise ValueError("--coverage and --average-size exclude each other")
+        if any(asked) and self.calibrate is None:
+            raise ValueError(
+                "--coverage and --average-size need --calibrate FILE, examples with labels that "
+                "the model was not trained on"
+            )
+        if self.calibrate is not None and not (any(asked) or probabilities):
+            raise ValueError("--calibrate goes with --coverage, --average-size or --proba")
+        if self.coverage is not None and not 0 < self.coverage < 1:
+            raise ValueError(f"--coverage must be between 0 and 1; got {self.coverage:g}")
+        return any(asked)
+
+    def probable(self, model: Any, like: Reading, reading: ReadingOptions, path: str) -> Any:
+        """The model itself if it has probabilities, or its temperature scaling if calibrated."""
+        if self.calibrate is None:
+            if hasattr(model, "predict_proba"):
+                return model
+            raise DataError(
+                f"a model trained with {model.loss}, k={model.k} gives scores but no "
+                "probabilities: leave out --proba, or fit them with --calibrate FILE",
+                path=path,
+            )
+        from shortlist.probabilities import TemperatureScaling
+
+        examples = read_validation(like, self.calibrate, reading)
+        try:
+            return TemperatureScaling(model).fit(examples.X, examples.y)
+        except (TypeError, ValueError) as error:
+            raise DataError(str(error), path=self.calibrate) from None
+
+    def around(self, model: Any, like: Reading, reading: ReadingOptions) -> ConformalShortlist:
+        """The sets around a model, calibrated."""
+        from shortlist.conformal import ConformalShortlist
+
+        most = len(model.classes_)
+        if self.average_size is not None and not 0 < self.average_size <= most:
+            raise ValueError(
+                f"--average-size must be above 0 and at most {most}, the model's number of "
+                f"classes; got {self.average_size:g}"
+            )
+        name = str(self.calibrate)
+        examples = read_validation(like, name, reading)
+        sets = ConformalShortlist(model, self.coverage, average_size=self.average_size)
+        try:
+            return sets.conformalize(examples.X, examples.y)
+        except (TypeError, ValueError) as error:
+            raise DataError(str(error), path=name) from None
+
+
 def predict(
     *,
-    model: str = SAVED_MODEL,
-    data: str = DATA,
-    k: int | None = option(
-        "-k --k K",
-        "Length of the shortlists. Without it, the k that the model was trained for.",
-        panel=PREDICTION,
-    ),
-    probabilities: bool = option(
-        "--proba",
-        "Print probabilities in place of scores: of softmax (entropy at k=1) and ova_logistic as "
-        "they are, of every loss with --calibrate.",
-        False,
-        panel=PREDICTION,
-    ),
-    scores: bool = option(
-        "--scores/--no-scores", "Whether to print scores.", True, panel=PREDICTION
-    ),
+    model: str,
+    data: str,
+    k: int | None = None,
+    probabilities: bool = False,
+    scores: bool = True,
     sets: SetOptions,
     reading: ReadingOptions,
-    output: str = option(
-        "-o --output FILE",
-        "Where to write; - is standard output. A file appears whole or not at all.",
-        "-",
-        panel=OUTPUT,
-    ),
-    spreadsheet: bool = option(
-        "--spreadsheet",
-        "Put a ' before text in the CSV that a spreadsheet would run as a formula: what begins "
-        "with =, +, - or @. Without it, text is written as it is.",
-        False,
-        panel=OUTPUT,
-    ),
-    as_json: bool = option(
-        "--json",
-        'Write one JSON object a line, {"labels": [...], "scores": [...]}, not CSV; with "id" and '
-        '"names" where there are any.',
-        False,
-        panel=OUTPUT,
-    ),
-    quiet: bool = QUIET,
+    output: str = "-",
+    spreadsheet: bool = False,
+    as_json: bool = False,
+    quiet: bool = False,
 ) -> None:
     """Print the k most likely labels of every example, best first, and their scores.
 
@@ -111,7 +144,7 @@ def predict(
         blocks = _shortlists(trained, examples.X, length, probable)
     else:
         # The header tells the length of the longest list: all are made before one is written.
-        made = list(set_blocks(calibrated, examples.X, probable))
+        made = list(_sets(calibrated, examples.X, probable))
         length = max((len(mine) for columns, _ in made for mine in columns), default=0)
         blocks = iter(made)
     ids = None if examples.ids is None else examples.ids.tolist()
@@ -128,6 +161,18 @@ def _shortlists(model: Any, X: Any, k: int, probable: Any) -> Iterator[Block]:
     for rows in blocks_of_rows(model, X):
         columns, values = ranked_columns(model, X[rows], k, probable)
         yield columns.tolist(), values.tolist()
+
+
+def _sets(sets: ConformalShortlist, X: Any, probable: Any) -> Iterator[Block]:
+    """Yield columns of labels, best first, and scores of the sets, a block of rows at a time."""
+    for rows in blocks_of_rows(sets.model, X):
+        inside = sets.predict_set(X[rows]).toarray()
+        order, values = ranked_columns(sets.model, X[rows], inside.shape[1], probable)
+        kept = [mine[columns] for columns, mine in zip(order, inside, strict=True)]
+        yield (
+            [columns[mine].tolist() for columns, mine in zip(order, kept, strict=True)],
+            [row[mine].tolist() for row, mine in zip(values, kept, strict=True)],
+        )
 
 
 @dataclass(frozen=True)

@@ -39,7 +39,8 @@ class Ranking:
         return len(self.labels) if self.starts is None else len(self.starts)
 
     def hits(self, k: int) -> NDArray:
-        """How far each label is in the shortlist of k: 0, 1 or, if ties are split, between."""
+        """For each label 1 if the shortlist of k holds it, else 0; if ties are split, the chance of
+        it."""
         if self.ties == "optimistic":
             return (self.best <= k).astype(np.float64)
         if self.ties == "pessimistic":

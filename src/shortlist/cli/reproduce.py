@@ -3,66 +3,23 @@
 import ast
 from typing import Any
 
-from shortlist.cli.options import OUTPUT, OutputOptions
+from shortlist.cli.options import OutputOptions
 from shortlist.cli.output import print_json, print_line, print_table, report
-from shortlist.cli.unfold import argument, option
-
-EXPERIMENT = "Experiment"
 
 
 def reproduce(
     *,
-    name: str | None = argument(
-        "NAME",
-        "circle, letter, caltech101, news20, aloi, features, glyphs, languages, countries, "
-        "convergence, lambert, losses, calibration, finetune, or all. Without it: what each of "
-        "them shows.",
-    ),
-    dataset: str | None = argument(
-        "DATASET",
-        "With features: what the features are of. A data set of the paper, such as flowers or "
-        "sun397, has the paper's numbers beside.",
-    ),
-    features: str | None = argument(
-        "FOLDER",
-        "With features: where they are, as train.npy with train.labels.npy (or as train.npz), and "
-        "the same for test and, if there is one, val.",
-    ),
-    data: list[str] | None = option(
-        "--data FILE",
-        "The data of an experiment that does not come with its own. With all: NAME=FILE, and may "
-        "be repeated.",
-        panel=EXPERIMENT,
-    ),
-    test_data: str | None = option(
-        "--test-data FILE",
-        "The test examples, where the data file has only those to train on.",
-        panel=EXPERIMENT,
-    ),
-    download: bool = option(
-        "--download",
-        "Download the data where LibSVM's site offers it (news20, aloi).",
-        False,
-        panel=EXPERIMENT,
-    ),
-    quick: bool = option(
-        "--quick",
-        "A far smaller version, to see that everything works. Its numbers mean little.",
-        False,
-        panel=EXPERIMENT,
-    ),
-    jobs: int | None = option(
-        "-j --jobs N", "Number of processes. Without it: one for each processor.", panel=EXPERIMENT
-    ),
-    seed: int = option("--seed N", "Seeds what is random.", 0, panel=EXPERIMENT),
-    settings: list[str] | None = option(
-        "--set NAME=VALUE", "An option of the experiment itself; may be repeated.", panel=EXPERIMENT
-    ),
-    folder: str | None = option(
-        "-o --output FOLDER",
-        "Where tables, figures and the report go. Without it: results/NAME.",
-        panel=OUTPUT,
-    ),
+    name: str | None = None,
+    dataset: str | None = None,
+    features: str | None = None,
+    data: list[str] | None = None,
+    test_data: str | None = None,
+    download: bool = False,
+    quick: bool = False,
+    jobs: int | None = None,
+    seed: int = 0,
+    settings: list[str] | None = None,
+    folder: str | None = None,
     output: OutputOptions,
 ) -> None:
     """Compute the paper's tables and figures, and set its numbers beside ours.

@@ -91,7 +91,8 @@ def _call(args: Sequence[str] | None) -> int:
         named = f"shortlist {given[0]}" if given and not given[0].startswith("-") else "shortlist"
         command = context.command_path if context else named
         message = error.format_message().rstrip(".")
-        return _fail(f"{message}{usage_hint(message)} (see {command} --help)", REFUSED)
+        hint = usage_hint(getattr(error, "option_name", None))
+        return _fail(f"{message}{hint} (see {command} --help)", REFUSED)
 
 
 def _fail(message: str, code: int) -> int:
@@ -145,7 +146,7 @@ class Received:
 
 @contextlib.contextmanager
 def ended_like_ctrl_c() -> Iterator[Received]:
-    """SIGTERM and SIGHUP raise KeyboardInterrupt within the body: what there is, is kept."""
+    """SIGTERM and SIGHUP raise KeyboardInterrupt within the body: what was reached is kept."""
     received = Received()
 
     def interrupt(number: int, frame: Any) -> None:

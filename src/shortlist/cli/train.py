@@ -19,10 +19,6 @@ from shortlist.cli.models import (
     say_differences,
 )
 from shortlist.cli.options import (
-    COST,
-    DATA,
-    OUTPUT,
-    TRAINING,
     KernelOptions,
     LossOptions,
     MachineOptions,
@@ -45,42 +41,23 @@ from shortlist.cli.output import (
 )
 from shortlist.cli.reading import ReadingOptions
 from shortlist.cli.run import FAILED, INTERRUPTED
-from shortlist.cli.unfold import option
 
 
 def train(
     *,
-    data: str = DATA,
+    data: str,
     loss: LossOptions,
-    cost: float = COST,
+    cost: float = 1.0,
     shape: ShapeOptions,
     kernel: KernelOptions,
     solver: SolverOptions,
     machine: MachineOptions,
     checkpoints: CheckpointOptions,
-    warm_start: str | None = option(
-        "--warm-start MODEL",
-        "Begin at the weights of this model instead of at zero. It must have the same loss, "
-        "classes and features; C and the examples may differ. DATA is read as its data was.",
-        panel=TRAINING,
-    ),
-    folds: int | None = option(
-        "-v --folds N",
-        "Print the accuracy of N-fold cross-validation; no model is made.",
-        panel=TRAINING,
-    ),
-    validation: str | None = option(
-        "--val DATA",
-        "Other data to measure the accuracy on. It is read like DATA; of a data set in parts, its "
-        "val.",
-        panel=TRAINING,
-    ),
+    warm_start: str | None = None,
+    folds: int | None = None,
+    validation: str | None = None,
     reading: ReadingOptions,
-    model: str | None = option(
-        "-o --output MODEL",
-        "Where to save the model. The file appears whole or not at all. - is standard output.",
-        panel=OUTPUT,
-    ),
+    model: str | None = None,
     output: OutputOptions,
 ) -> None:
     """Train a classifier for its shortlist of k labels, and save it.

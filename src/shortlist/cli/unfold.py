@@ -1,59 +1,75 @@
-"""Options of commands, each declared once, and shared by commands in groups.
+"""Commands as typer wants them: with options instead of groups of options, and with help.
 
-A command takes a group, a dataclass of options, as one parameter; :func:`unfold` shows its fields
-to typer.
+A command is a function. Its parameters are options and groups of options: dataclasses, which
+several commands share. How an option is written, and what help says of it, is in ``options.ini``.
 """
 
 import inspect
+import re
 from collections.abc import Callable, Iterator
-from dataclasses import Field, field, fields, is_dataclass
-from functools import wraps
-from typing import Annotated, Any, get_type_hints
+from configparser import ConfigParser
+from dataclasses import fields, is_dataclass
+from functools import cache, wraps
+from pathlib import Path
+from typing import Annotated, Any, NamedTuple, get_args, get_origin, get_type_hints
 
 import typer
 
-_DECLARATION = "declaration"
+Command = Callable[..., None]
+
+# As in "-o --output MODEL [Output]": flags, what stands for the value, and a heading.
+_USAGE = re.compile(r"(?P<flags>(?:-\S+ ?)*)(?P<placeholder>.*?)(?: ?\[(?P<heading>[^:\]]+)\])?")
 
 
-def option(
-    usage: str, text: str, default: Any = None, *, panel: str | None = None, **limits: Any
-) -> Any:
-    """Declare an option: ``cost: float = option("-C --cost NUMBER", "Weight of ...", 1.0)``.
+class Words(NamedTuple):
+    """How an option is written, its heading, and what help says. An argument has no flags."""
 
-    ``usage`` holds the flags and what stands for the value, ``text`` is the help, and ``panel`` the
-    heading that it is shown under, if it is not that of its group. A default of ``...`` makes the
-    option required. ``limits`` are typer's, such as ``min``.
-    """
-    words = usage.split()
-    flags = [word for word in words if word.startswith("-")]
-    placeholder = " ".join(words[len(flags) :]) or None
-    info = typer.Option(*flags, metavar=placeholder, help=text, rich_help_panel=panel, **limits)
-    return field(default=default, metadata={_DECLARATION: info})
+    flags: list[str]
+    placeholder: str | None
+    heading: str | None
+    text: str
 
 
-def argument(placeholder: str, text: str, default: Any = None) -> Any:
-    """Declare an argument: an option without a flag."""
-    info = typer.Argument(metavar=placeholder, help=text)
-    return field(default=default, metadata={_DECLARATION: info})
+def words_of(owner: Any, name: str) -> Words:
+    """The words for a parameter of a command, or for a field of a group."""
+    own, shared = _manual()[owner.__name__], _manual()["shared"]
+    usage, _, text = (own if name in own else shared)[name].partition("\n")
+    found = _USAGE.fullmatch(usage)
+    assert found is not None, usage
+    flags = found["flags"].split()
+    heading = found["heading"] or (own.get("heading") if flags else None)
+    return Words(flags, found["placeholder"] or None, heading, " ".join(text.split()))
 
 
-def unfold(command: Callable[..., None]) -> Callable[..., None]:
-    """Return the command as typer wants it, with the fields of groups in place of the groups.
+@cache
+def _manual() -> ConfigParser:
+    manual = ConfigParser(delimiters=["="], interpolation=None)
+    manual.optionxform = str  # type: ignore[assignment, method-assign]
+    manual.read_string(Path(__file__).with_name("options.ini").read_text(encoding="utf-8"))
+    return manual
 
-    Help shows the options of a group under the heading that the group calls ``panel``.
-    """
+
+def changed(group: Any) -> Iterator[tuple[str, str]]:
+    """The fields of a group that are not at their default, and how each option is written."""
+    for member in fields(group):
+        if getattr(group, member.name) != member.default:
+            flag = words_of(type(group), member.name).flags[-1]
+            yield member.name, flag.partition("/")[0]
+
+
+def unfold(command: Command) -> Command:
+    """Return the command as typer wants it, with the fields of groups in place of the groups."""
     parameters: list[inspect.Parameter] = []
     groups: dict[str, tuple[type, list[str]]] = {}
     for parameter in inspect.signature(command, eval_str=True).parameters.values():
         kind = parameter.annotation
-        if isinstance(kind, type) and is_dataclass(kind):
-            members = list(_members(kind))
-            groups[parameter.name] = (kind, [member.name for member in members])
-            parameters += members
-        elif isinstance(parameter.default, Field):
-            parameters.append(_declared(parameter.name, kind, parameter.default))
-        else:
-            parameters.append(parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY))
+        if not (isinstance(kind, type) and is_dataclass(kind)):
+            parameters.append(_declared(command, parameter))
+            continue
+        hints = get_type_hints(kind, include_extras=True)
+        members = inspect.signature(kind).parameters.values()
+        groups[parameter.name] = (kind, [member.name for member in members])
+        parameters += [_declared(kind, m.replace(annotation=hints[m.name])) for m in members]
 
     @wraps(command)
     def unfolded(**values: Any) -> None:
@@ -67,19 +83,15 @@ def unfold(command: Callable[..., None]) -> Callable[..., None]:
     return unfolded
 
 
-def _members(group: type) -> Iterator[inspect.Parameter]:
-    """The options of a group, under its heading unless they have one of their own."""
-    hints = get_type_hints(group, include_extras=True)
-    for member in fields(group):
-        parameter = _declared(member.name, hints[member.name], member)
-        info = parameter.annotation.__metadata__[0]
-        info.rich_help_panel = info.rich_help_panel or vars(group)["panel"]
-        yield parameter
-
-
-def _declared(name: str, kind: Any, declared: Field[Any]) -> inspect.Parameter:
-    """The parameter that typer reads an option from: its type, its declaration, its default."""
-    if _DECLARATION in declared.metadata:
-        kind = Annotated[kind, declared.metadata[_DECLARATION]]
-    default = inspect.Parameter.empty if declared.default is ... else declared.default
-    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=kind)
+def _declared(owner: Any, parameter: inspect.Parameter) -> inspect.Parameter:
+    """The parameter with a declaration for typer; an annotation may hold limits, such as min."""
+    kind, limits = parameter.annotation, {}
+    if get_origin(kind) is Annotated:
+        kind, limits = get_args(kind)
+    words = words_of(owner, parameter.name)
+    shown: dict[str, Any] = {"metavar": words.placeholder, "help": words.text}
+    if words.flags:
+        shown |= {"rich_help_panel": words.heading, **limits}
+    declare: Any = typer.Option if words.flags else typer.Argument
+    kind = Annotated[kind, declare(*words.flags, **shown)]
+    return parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY, annotation=kind)

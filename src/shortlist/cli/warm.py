@@ -11,11 +11,10 @@ from typing import Any, NoReturn
 
 import typer
 
-from shortlist.cli.options import MODEL, LossName, OutputOptions, Precision
-from shortlist.cli.unfold import option
+from shortlist.cli.options import LossName, OutputOptions, Precision
 
-# Numbers of examples, features and classes. A small problem, one trained in blocks and one whose
-# blocks are shared by threads use different kernels.
+# Numbers of examples, features and classes. A small problem, and one trained in blocks that threads
+# share, use different kernels.
 _SHAPES = ((60, 6, 5), (600, 400, 100))
 # Settings of C and tol: the last digits are left to SDCA, large C to descents.
 _SETTINGS = ((1.0, 1e-3), (1.0, 1e-5), (1e4, 1e-2))
@@ -25,14 +24,8 @@ _KS = (1, 3)
 
 def warm(
     *,
-    losses: list[LossName] | None = option(
-        "--loss",
-        "Compile for this loss; may be given several times. Without it: all losses.",
-        panel=MODEL,
-    ),
-    precisions: list[Precision] | None = option(
-        "--dtype", "Compile for data of this precision. Without it: both.", panel=MODEL
-    ),
+    losses: list[LossName] | None = None,
+    precisions: list[Precision] | None = None,
     output: OutputOptions,
 ) -> None:
     """Compile the usual kernels now, so that first fits do not wait for it.

@@ -22,7 +22,7 @@ _SHOWN_LABELS = 5
 
 
 @dataclass(frozen=True)
-class Start:
+class SavedStart:
     """A saved model to go on from, and how its data was read."""
 
     path: str
@@ -50,7 +50,7 @@ class Start:
 
 def open_start(
     path: str, parameters: dict[str, Any], kernel: KernelOptions, machine: MachineOptions
-) -> Start:
+) -> SavedStart:
     """The model to go on from. The loss must be its own; C and all else may differ."""
     from shortlist import TopKClassifier
 
@@ -62,12 +62,14 @@ def open_start(
     if not isinstance(model, TopKClassifier):
         raise DataError("has a kernel; --warm-start takes a model of linear scores", path=path)
     _check_loss(model, TopKClassifier(**parameters), path)
-    return Start(path, model, reading_of(saved))
+    return SavedStart(path, model, reading_of(saved))
 
 
 def _check_loss(model: TopKClassifier, wanted: TopKClassifier, path: str) -> None:
+    from shortlist.estimators.starts import starts_from_weights
+
     loss = wanted.make_loss(model.multilabel_)
-    if not loss.smooth:
+    if not starts_from_weights(loss):
         hinge = "is trained by its duals, which model files do not keep: leave out --warm-start"
         raise ValueError(f"{wanted.loss} {hinge}")
     if model.make_loss(model.multilabel_) == loss:

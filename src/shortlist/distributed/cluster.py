@@ -14,6 +14,9 @@ from numbers import Integral
 from pathlib import Path
 from typing import Any, Literal, get_args
 
+from shortlist._text import Setting
+from shortlist.errors import ParameterError, WordedError
+
 # What searches and paths over C share out: see ``distributed.search``.
 Split = Literal["auto", "fits", "rows"]
 
@@ -80,9 +83,9 @@ class Cluster:
             if name == "rows_per_round" and value is None:
                 continue
             if not isinstance(value, Integral) or isinstance(value, bool) or value < 1:
-                raise ValueError(f"{name} must be an integer, 1 or larger; got {value!r}")
+                raise ParameterError(name, f"must be an integer, 1 or larger; got {value!r}")
         if self.split not in get_args(Split):
-            raise ValueError(f"split must be 'auto', 'fits' or 'rows'; got {self.split!r}")
+            raise ParameterError("split", f"must be 'auto', 'fits' or 'rows'; got {self.split!r}")
 
 
 @contextmanager
@@ -176,6 +179,5 @@ def _check_port(address: str) -> None:
 def _check_cpus(ray: Any, cpus: float, name: str) -> None:
     there = ray.cluster_resources().get("CPU", 0.0)
     if there < cpus:
-        raise ValueError(
-            f"{name} has {there:g} CPUs where the workers need {cpus:g}: use fewer workers"
-        )
+        found = f"{name} has {there:g} CPUs where the workers need {cpus:g}: use a smaller "
+        raise WordedError(found + Setting("n_workers"))

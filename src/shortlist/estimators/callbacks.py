@@ -32,7 +32,7 @@ def told_to_scikit_learn(
 ) -> Iterator[Callback | None]:
     """A callback that tells the estimator's scikit-learn callbacks of an epoch, then ``callback``.
 
-    The estimator is to be fitted at the end of the block. ``attributes(weights)`` are the fitted
+    The estimator must be fitted when the block ends. ``attributes(weights)`` are the fitted
     attributes of a model with these weights, made only for callbacks that ask for it; ``data`` are
     X, y and metadata as the user gave them. The estimator's ``fit`` has to be decorated with
     ``with_callbacks``, which releases what the callbacks hold.
@@ -87,7 +87,7 @@ class _EpochTasks:
         return stop
 
     def close(self, attributes: Callable[[], dict[str, Any]]) -> None:
-        """End the epoch that training broke off in, or that it turned out not to need."""
+        """End the open epoch: training broke off in it, or did not need it."""
         if self.task is not None:
             self._end(attributes)
 

@@ -15,8 +15,8 @@ from sklearn.utils.extmath import row_norms
 from sklearn.utils.validation import check_is_fitted
 
 from shortlist.estimators.normalization import normalized
+from shortlist.estimators.starts import LastFit
 from shortlist.estimators.training import check_input, constant_feature
-from shortlist.estimators.updates import LastFit
 from shortlist.losses import Loss
 from shortlist.projections.checks import check_k
 from shortlist.solvers.duals import as_array
@@ -25,14 +25,14 @@ from shortlist.solvers.storage.base import chunks
 
 # A score of the right sign at which one-vs-all losses are zero.
 ZERO_LOSS_SCORE = 1e4
-# Scores are rounded by at most so many units in the last place of the largest.
+# A bound on the rounding error of scores, in units in the last place of the largest score.
 SCORE_ULPS = 8
 
 
 class CertifiedShortlists:
     """The part of a linear classifier that says which of its shortlists cannot change."""
 
-    # Distances for each class by the duals of the last fit, once they have been asked for.
+    # How far each class is from its optimum, by the duals of the last fit. Computed at first use.
     _own_distances: NDArray | None = None
 
     def certified_topk(self, X: ArrayLike, k: int | None = None) -> NDArray:
@@ -86,10 +86,10 @@ class CertifiedShortlists:
         return np.sqrt(row_norms(X, squared=True).astype(np.float64) + bias**2)
 
     def _class_distances(self) -> list[NDArray]:
-        """Bounds d_c for every class, each list of which holds for all pairs of classes.
+        """Arrays of bounds d_c, one for every class. Each array holds for all pairs of classes.
 
-        The first is from the gap as a whole, the second from a gap for each class. There is none
-        where nothing is known.
+        The first comes from the gap as a whole, the second from a gap for each class. The list is
+        empty where no bound is known.
         """
         model: Any = self
         distance = model.result_.distance
@@ -105,10 +105,10 @@ class CertifiedShortlists:
 
 
 def distances_of_classes(last: LastFit, bias: float) -> NDArray:
-    """|w_c - w_c*| at most, for each class of a separable loss, from the duals of the last fit.
+    """Bounds on |w_c - w_c*|, for each class of a separable loss, from the duals of the last fit.
 
-    In double. Every class has the certificate of the whole problem, with sums over its own scores
-    and duals only; so has the bound on rounding.
+    Computed in double. Each class has the certificate of the whole problem, with sums over its own
+    scores and duals only. The bound on rounding is made the same way.
     """
     assert last.rows is not None
     X, costs, loss = last.rows.X, last.costs, last.loss
@@ -143,9 +143,10 @@ def _by_class(
 ) -> tuple[NDArray, NDArray]:
     """Values and conjugates of a separable loss, class by class: (n, m) each.
 
-    A class's part is the loss with one other class whose own part is zero.
+    The part of a class is the loss of two classes, of which the other one's part is zero.
     """
-    # Column 0 is the class itself. Where it is the right one, the other is far below, or above.
+    # Column 0 is the class itself, column 1 the other. Its score makes its part zero: far below
+    # zero if the class is the right one, far above otherwise.
     labels = np.where(right, 0, 1).reshape(-1)
     without_loss = np.where(right, -ZERO_LOSS_SCORE, ZERO_LOSS_SCORE)
     values = loss.value(np.stack([scores, without_loss], axis=-1).reshape(-1, 2), labels)
@@ -156,5 +157,5 @@ def _by_class(
 
 
 def _rounding(scores: NDArray) -> NDArray:
-    """How much of the differences of a row's scores is rounding."""
+    """A bound on the rounding error in differences of a row's scores."""
     return SCORE_ULPS * np.finfo(scores.dtype).eps * np.abs(scores).max(axis=1)

@@ -19,13 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shortlist._encoding import Decoder, Encoder
-from shortlist._record_checks import (
-    check_array,
-    check_number,
-    check_result,
-    is_integer,
-    require,
-)
+from shortlist._record_checks import check_array, check_number, check_result, is_integer, require
 from shortlist._state_files import (
     FileKind,
     bytes_of,
@@ -54,7 +48,7 @@ Identity = dict[str, Any]
 
 
 def identity_of(model: Any, problem: Problem, X: Any, **more: Any) -> Identity:
-    """What a checkpoint must agree in with a fit: parameters, and hashes of the data."""
+    """What must be the same in a checkpoint and in a fit: parameters, and hashes of the data."""
     parameters = {name: getattr(model, name) for name in _PARAMETERS if hasattr(model, name)}
     if callable(parameters.get("kernel")):
         parameters["kernel"] = getattr(model.kernel, "__qualname__", type(model.kernel).__name__)
@@ -99,7 +93,7 @@ def _differences(here: Identity, there: Any) -> Iterator[str]:
 
 
 class Checkpoint:
-    """The checkpoint of one fit: what the solver's keeper is, and what a later fit reads."""
+    """The checkpoint of one fit: the solver writes it, a later fit reads it."""
 
     def __init__(
         self, path: str | os.PathLike[str], every: float, identity: Identity, problem: Problem
@@ -120,7 +114,7 @@ class Checkpoint:
         self._write(_plain(snapshot) | {"result": None})
 
     def finish(self, solution: Solution) -> None:
-        """Leave only what a finished fit is, without its duals."""
+        """Replace the file by the finished fit, without its duals."""
         self._write({"weights": solution.weights, "result": solution.result.to_dict()})
 
     def _write(self, content: dict[str, Any]) -> None:

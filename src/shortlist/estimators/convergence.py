@@ -14,12 +14,12 @@ from shortlist._text import Setting
 from shortlist.errors import Worded
 from shortlist.solvers.records.result import Result
 
-# Examples of a larger squared length come from features that were not scaled.
-LONG_ROW = 1000.0
+# Features whose examples have a larger mean squared length were probably not scaled.
+MAX_SCALED_SQUARE = 1000.0
 
 
 class NotConvergedWarning(Worded, ConvergenceWarning):
-    """scikit-learn's ConvergenceWarning, with the parameters that it names apart."""
+    """scikit-learn's ConvergenceWarning; the command names its parameters as options."""
 
 
 def warn_unless_converged(
@@ -27,7 +27,7 @@ def warn_unless_converged(
 ) -> None:
     """A ConvergenceWarning, at the user's line, unless the gap is at most tol.
 
-    ``row_squares`` are the squared lengths of the examples: raw measurements are what slows
+    ``row_squares`` are the squared lengths of the examples: features that were not scaled slow
     training down most. ``precision`` is that of training. No warning if the user stopped it.
     """
     if result.relative_gap <= tol:
@@ -59,7 +59,7 @@ def warn_unless_converged(
 
 
 def _advice_on_scale(mean_square: float) -> str:
-    if mean_square <= LONG_ROW:
+    if mean_square <= MAX_SCALED_SQUARE:
         return ""
     return (
         f" The features are large (the squared length of an example is {mean_square:.2g} in the "
@@ -79,12 +79,12 @@ def level_outside() -> int:
     return level
 
 
-# A search over k by each model's own score is recognised by the frames that call. scikit-learn
-# tells an estimator neither that it is part of a search nor how it will be judged: clones and
-# set_params look the same with any ``scoring``, and metadata goes to ``score`` only if the user
-# routes it. A note that clones share would see different values of k in one process, but is
-# copied, and its warning lost, where a search works in others. Frames are read, never changed: if
-# scikit-learn names things otherwise, the warning is missing and nothing else.
+# scikit-learn does not tell an estimator that it is part of a search, nor how it will be judged:
+# clones and set_params look the same with any ``scoring``, and metadata goes to ``score`` only if
+# the user routes it. So a search over k by each model's own score is recognised by the frames that
+# call. Frames are read, never changed: if scikit-learn renames things, only the warning is missing.
+# A note that clones share would not do: a search in other processes copies it, and its warning is
+# lost there.
 
 
 def is_called_from(package: str) -> bool:

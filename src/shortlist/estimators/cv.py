@@ -10,9 +10,8 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from shortlist.estimators.cv_folds import Part
 from shortlist.estimators.cv_grid import Grid
-from shortlist.estimators.cv_paths import fit_family, in_folder
+from shortlist.estimators.cv_paths import Choice
 from shortlist.estimators.cv_request import families_of, request_of
 from shortlist.estimators.cv_results import (
     FAMILY,
@@ -24,7 +23,7 @@ from shortlist.estimators.cv_results import (
     warn_of_open_edges,
     warn_of_unfinished,
 )
-from shortlist.estimators.fitted import all_or_nothing
+from shortlist.estimators.fitted import all_or_nothing, meta_of, restore_meta
 from shortlist.estimators.linear import TopKClassifier
 from shortlist.estimators.shortlists import ShortlistClassifier
 from shortlist.estimators.training import takes_several_labels
@@ -256,16 +255,13 @@ class TopKClassifierCV(ShortlistClassifier):
         if self.interrupted_:
             warn_of_interrupt(results, len(request.folds))
         chosen = results.chosen()
-        if request.refit_on == "nothing":
-            path_of = {path.family: path for path in paths}
-            models = {at: path_of[at[0]].models[at[1]] for at in set(chosen.values())}
-        else:
-            models = _trained(chosen, request.families, request.final_part())
+        models = request.final_models(set(chosen.values()), paths)
         self._report(results, request.grids)
         self._adopt(chosen, models)
         return self
 
     def _report(self, results: Results, grids: list[Grid]) -> None:
+        """The table of all fits, and warnings of fits or grids that ended too early."""
         self.ks_ = results.ks
         self.cv_results_ = results.table()
         self.mean_scores_, self.std_scores_ = (
@@ -277,11 +273,8 @@ class TopKClassifierCV(ShortlistClassifier):
         if not self.interrupted_:
             warn_of_open_edges(grids, self.ks_)
 
-    def _adopt(
-        self,
-        chosen: dict[int, tuple[int, float]],
-        models: dict[tuple[int, float], TopKClassifier],
-    ) -> None:
+    def _adopt(self, chosen: dict[int, Choice], models: dict[Choice, TopKClassifier]) -> None:
+        """Answer with these models from now on."""
         for model in models.values():
             # A chosen model used by itself prepares its input as this estimator does.
             model.normalize = self.normalize
@@ -308,24 +301,30 @@ class TopKClassifierCV(ShortlistClassifier):
     # --- the chosen models -------------------------------------------------------------------
 
     @property
+    def _own(self) -> TopKClassifier:
+        """The model chosen for the estimator's own k."""
+        check_is_fitted(self)
+        return self.model_for(self.k)
+
+    @property
     def coef_(self) -> NDArray:
         """Weights (n_classes, n_features) of the model chosen for the estimator's own k."""
-        return self.model_for(self.k).coef_
+        return self._own.coef_
 
     @property
     def intercept_(self) -> NDArray:
         """Intercepts (n_classes,) of that model."""
-        return self.model_for(self.k).intercept_
+        return self._own.intercept_
 
     @property
     def result_(self) -> Result:
         """The certificate of that model."""
-        return self.model_for(self.k).result_
+        return self._own.result_
 
     @property
     def n_iter_(self) -> int:
         """Epochs that training that model took."""
-        return self.model_for(self.k).n_iter_
+        return self._own.n_iter_
 
     def rows_by_family(self) -> dict[tuple[Any, ...], NDArray]:
         """The rows of ``cv_results_`` for each family, by its (loss, k, variant, smoothing)."""
@@ -352,16 +351,14 @@ class TopKClassifierCV(ShortlistClassifier):
         return self.estimators_[nearest]
 
     def _scores(self, X: ArrayLike) -> NDArray:
-        check_is_fitted(self)
-        return self.model_for(self.k)._scores(X)
+        return self._own._scores(X)
 
     def decision_function(self, X: ArrayLike) -> NDArray:
         """The ``decision_function`` of the model chosen for ``k``."""
-        check_is_fitted(self)
-        return self.model_for(self.k).decision_function(X)
+        return self._own.decision_function(X)
 
     def _class_weights(self) -> tuple[NDArray, NDArray]:
-        return self.model_for(self.k)._class_weights()
+        return self._own._class_weights()
 
     def predict_topk(self, X: ArrayLike, k: int | None = None, return_scores: bool = False) -> Any:
         """The k labels with the largest scores, best first, by the model chosen for that k.
@@ -385,20 +382,19 @@ class TopKClassifierCV(ShortlistClassifier):
     @available_if(_chosen_gives_probabilities)
     def predict_proba(self, X: ArrayLike) -> NDArray:
         """Class probabilities by the model chosen for the estimator's own k."""
-        check_is_fitted(self)
-        return self.model_for(self.k).predict_proba(X)
+        return self._own.predict_proba(X)
 
     @available_if(_chosen_gives_probabilities)
     def predict_log_proba(self, X: ArrayLike) -> NDArray:
         """The logarithm of :meth:`predict_proba`."""
-        check_is_fitted(self)
-        return self.model_for(self.k).predict_log_proba(X)
+        return self._own.predict_log_proba(X)
 
     # --- saving ------------------------------------------------------------------------------
 
     def _to_state(self) -> tuple[dict[str, NDArray], dict[str, Any]]:
         check_is_fitted(self)
-        params = {**self.get_params(deep=False), "checkpoint": None}
+        meta = meta_of(self)
+        params = meta["params"]
         for name, kept, what in (
             ("cv", Integral, "a splitter or a list of splits"),
             ("scoring", str, "a function"),
@@ -414,11 +410,7 @@ class TopKClassifierCV(ShortlistClassifier):
         for model in self.estimators_.values():
             if not any(model is other for other in models):
                 models.append(model)
-        meta: dict[str, Any] = {
-            "params": params,
-            "classes": self.classes_,
-            "n_features_in": self.n_features_in_,
-            "multilabel": self.multilabel_,
+        meta |= {
             "models": models,
             "ks": self.ks_,
             "chosen": [
@@ -428,17 +420,13 @@ class TopKClassifierCV(ShortlistClassifier):
             "decided": [self.decided_[k] for k in self.ks_],
             "table": self.cv_results_,
         }
-        if hasattr(self, "feature_names_in_"):
-            meta["feature_names_in"] = self.feature_names_in_
         return {"mean_scores": self.mean_scores_, "std_scores": self.std_scores_}, meta
 
     @classmethod
     def _from_state(cls, arrays: dict[str, NDArray], meta: dict[str, Any]) -> "TopKClassifierCV":
         search = cls(**meta["params"])
         search.mean_scores_, search.std_scores_ = arrays["mean_scores"], arrays["std_scores"]
-        search.n_features_in_ = meta["n_features_in"]
-        if "feature_names_in" in meta:
-            search.feature_names_in_ = np.asarray(meta["feature_names_in"], dtype=object)
+        restore_meta(search, meta)
         search.ks_ = tuple(meta["ks"])
         search.cv_results_ = meta["table"]
         search.decided_ = dict(zip(search.ks_, meta["decided"], strict=True))
@@ -449,18 +437,3 @@ class TopKClassifierCV(ShortlistClassifier):
         }
         search._adopt(chosen, {(i, model.C): model for i, model in enumerate(models)})
         return search
-
-
-def _trained(
-    chosen: dict[int, tuple[int, float]], families: list[TopKClassifier], data: Part
-) -> dict[tuple[int, float], TopKClassifier]:
-    """The chosen models, trained on the data along one path for each family."""
-    models = {}
-    for number in sorted({family for family, _ in chosen.values()}):
-        Cs = sorted({C for family, C in chosen.values() if family == number})
-        family = in_folder(families[number], f"family {number}, refit")
-        for model in fit_family(family, data, Cs):
-            if model.result_.status == "interrupted":
-                raise KeyboardInterrupt
-            models[number, model.C] = model
-    return models

@@ -9,11 +9,12 @@ from numpy.typing import NDArray
 
 from shortlist.estimators.paths import check_path
 
-# Accuracies are quotients of counts. Smaller differences between them are rounding.
-SAME = 1e-12
-# The paper's range, a value a decade; a finer grid is that of DINOv2's and v3's linear probes.
-_PAPER, _PAPER_VALUES = (-5.0, 3.0), 9
-_PROBES = (-6.0, 5.0)
+# Accuracies are quotients of counts. Smaller differences between them are rounding errors.
+ACCURACY_ROUNDING = 1e-12
+# Powers of ten. Up to so many values, one a decade, lie in the paper's range. A finer grid has the
+# range of the linear probes of DINOv2 and DINOv3.
+_PAPER_EXPONENTS, _MAX_PAPER_VALUES = (-5.0, 3.0), 9
+_PROBE_EXPONENTS = (-6.0, 5.0)
 
 
 def grid_of(Cs: Any) -> list[float]:
@@ -21,7 +22,7 @@ def grid_of(Cs: Any) -> list[float]:
     if isinstance(Cs, Integral) and not isinstance(Cs, bool):
         if Cs < 1:
             raise ValueError(f"Cs must be at least 1 when it is a number of values; got {Cs}")
-        ends = _PAPER if Cs <= _PAPER_VALUES else _PROBES
+        ends = _PAPER_EXPONENTS if Cs <= _MAX_PAPER_VALUES else _PROBE_EXPONENTS
         return [float(C) for C in np.logspace(*ends, int(Cs))]
     if isinstance(Cs, str | bytes | Real) or not hasattr(Cs, "__iter__"):
         raise TypeError(f"Cs must be a list of values of C or how many to try; got {Cs!r}")
@@ -30,7 +31,7 @@ def grid_of(Cs: Any) -> list[float]:
 
 def best_row(means: NDArray) -> int:
     """The first of the largest entries: with rows in increasing C, the strongest regularisation."""
-    return int(np.flatnonzero(means >= means.max() - SAME)[0])
+    return int(np.flatnonzero(means >= means.max() - ACCURACY_ROUNDING)[0])
 
 
 @dataclass
@@ -79,7 +80,7 @@ class Grid:
         return []
 
     def open_edges(self) -> dict[str, NDArray]:
-        """For each side where the limit alone stopped the growth, which columns would go on."""
+        """For each end where only the limit stopped the extensions: which columns would go on."""
         if self.limit == 0:
             return {}
         return {
@@ -100,7 +101,7 @@ class Grid:
         if len(means) <= patience:
             return False
         best_before = means[:-patience].max(axis=0)
-        return bool((means[-patience:] < best_before - SAME).all())
+        return bool((means[-patience:] < best_before - ACCURACY_ROUNDING).all())
 
     def _beside_the_best(self) -> list[float]:
         Cs, means = self.Cs, self.means()
@@ -119,10 +120,10 @@ class Grid:
         means = self.means()
         edge = 0 if side == "low" else len(means) - 1
         chosen = np.array([best_row(column) for column in means.T])
-        flat = (np.ptp(means, axis=0) <= SAME) & (means[0] < 1)
+        flat = (np.ptp(means, axis=0) <= ACCURACY_ROUNDING) & (means[0] < 1)
         wanting = (chosen == edge) | flat
         if side in self._best_before:
-            wanting &= means.max(axis=0) > self._best_before[side] + SAME
+            wanting &= means.max(axis=0) > self._best_before[side] + ACCURACY_ROUNDING
         return wanting
 
     def _extend(self, side: str) -> float:

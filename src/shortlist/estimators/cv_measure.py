@@ -110,7 +110,7 @@ def _minus_log_loss(
 def _bounds(
     model: TopKClassifier, part: Part, scores: NDArray, columns: NDArray, lengths: NDArray
 ) -> tuple[NDArray, NDArray, NDArray]:
-    """Shares of certified shortlists, of certain hits, and of all but certain errors.
+    """Three shares: certified shortlists, certain hits, and examples that are not certain errors.
 
     ``columns`` are those of the right labels.
     """

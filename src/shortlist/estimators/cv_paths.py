@@ -13,20 +13,22 @@ from typing import Any, Protocol
 import numpy as np
 from joblib import Parallel, delayed, effective_n_jobs
 from numpy.typing import NDArray
-from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import threadpool_limits
 
 from shortlist._memory import available_bytes
 from shortlist.estimators.certified import distances_of_classes
 from shortlist.estimators.cv_folds import Fold, Part
-from shortlist.estimators.cv_grid import SAME
+from shortlist.estimators.cv_grid import ACCURACY_ROUNDING
 from shortlist.estimators.cv_measure import Measure, Measured
 from shortlist.estimators.linear import TopKClassifier
 from shortlist.estimators.paths import ModelPath
 from shortlist.estimators.progress import tell_fit
+from shortlist.estimators.starts import LastFit
 from shortlist.estimators.training import constant_feature
-from shortlist.estimators.updates import LastFit
+
+# A family, by its number, and a value of C.
+Choice = tuple[int, float]
 
 
 @dataclass(frozen=True)
@@ -60,8 +62,7 @@ class SearchPath:
     def advance(self, Cs: list[float]) -> None:
         """Fit and measure for these values of C: those above the last one first, then the rest.
 
-        Each part is visited in increasing order. A step down starts cold: on CLINC150 that takes
-        as many epochs as from 3 to 10 times the C, and half as many as from 1000 times.
+        Each part is visited in increasing order, in which fits start from one another.
         """
         held_out = self.fold.held_out_part()
         path = self._path
@@ -70,8 +71,6 @@ class SearchPath:
             path = ModelPath(self.template, train.X, train.y, train.weight, max(Cs))
         last = path.last_C
         for C in sorted(Cs, key=lambda C: (last > C, C)):
-            if path.last_C > C:
-                path.restart()
             model = path.fit(C)
             result = model.result_
             if result.status == "interrupted":
@@ -94,7 +93,7 @@ class SearchPath:
             C: kept
             for C, kept in self.models.items()
             # Twice the tolerance for equals: of equal values the smallest C is chosen.
-            if (self.outcomes[C].measured.criteria >= best - 2 * SAME).any()
+            if (self.outcomes[C].measured.criteria >= best - 2 * ACCURACY_ROUNDING).any()
         }
 
     def _tell(self, C: float) -> None:
@@ -118,13 +117,12 @@ def _distances(path: ModelPath, model: TopKClassifier) -> NDArray | None:
 
     Only the classes of a separable loss have distances of their own.
     """
-    problem, rows, solution = path.path.at(path.last_C), path.rows, path.path.last
-    in_memory = isinstance(rows.X, np.ndarray) or sparse.issparse(rows.X)
-    if solution is None or model.multilabel_ or not (problem.keeps_duals and in_memory):
+    problem, rows, solution = path.solver_path.at(path.last_C), path.rows, path.solver_path.last
+    if solution is None or model.multilabel_ or not (problem.keeps_duals and rows.in_memory):
         return None
     if problem.free_intercept or not problem.loss.separable:
         return None
-    path.path.fill_left_out()
+    path.solver_path.fill_left_out()
     last = LastFit(solution, problem.loss, problem.costs, model.classes_, rows)
     return distances_of_classes(last, constant_feature(model))
 

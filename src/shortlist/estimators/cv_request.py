@@ -26,9 +26,11 @@ from shortlist.estimators.cv_folds import (
 from shortlist.estimators.cv_grid import Grid, grid_of
 from shortlist.estimators.cv_measure import Measure, scorer_of
 from shortlist.estimators.cv_paths import (
+    Choice,
     SearchPath,
     duals_stay_in_memory,
     finished_part,
+    fit_family,
     in_folder,
     run_paths,
 )
@@ -53,7 +55,8 @@ _NOT_PER_FAMILY = frozenset(
     {"C", "normalize", "warm_start", "random_state", "verbose", "checkpoint", "checkpoint_every"}
 )
 
-# All examples, the first of several subsets, or nothing: the models of the search are the answer.
+# What the chosen models are trained on: all examples, the first of several subsets, or nothing, as
+# the models of the search are taken as they are.
 RefitOn = Literal["all", "first", "nothing"]
 
 
@@ -120,7 +123,25 @@ class Request:
                     grid.scores[C] = np.array(criteria)
         return paths, False
 
-    def final_part(self) -> Part:
+    def final_models(
+        self, chosen: set[Choice], paths: list[SearchPath]
+    ) -> dict[Choice, TopKClassifier]:
+        """The chosen models: those of the search, or trained along one path for each family."""
+        if self.refit_on == "nothing":
+            path_of = {path.family: path for path in paths}
+            return {(number, C): path_of[number].models[C] for number, C in chosen}
+        data = self._final_part()
+        models = {}
+        for number in sorted({family for family, _ in chosen}):
+            Cs = sorted(C for family, C in chosen if family == number)
+            family = in_folder(self.families[number], f"family {number}, refit")
+            for model in fit_family(family, data, Cs):
+                if model.result_.status == "interrupted":
+                    raise KeyboardInterrupt
+                models[number, model.C] = model
+        return models
+
+    def _final_part(self) -> Part:
         """What the chosen models are trained on."""
         if self.refit_on == "first":
             return self.folds[0].training_part()

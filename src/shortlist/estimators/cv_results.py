@@ -12,7 +12,7 @@ from shortlist._text import Setting
 from shortlist.errors import Worded
 from shortlist.estimators.convergence import NotConvergedWarning, level_outside
 from shortlist.estimators.cv_grid import Grid, best_row
-from shortlist.estimators.cv_paths import FitOutcome, SearchPath
+from shortlist.estimators.cv_paths import Choice, FitOutcome, SearchPath
 from shortlist.estimators.linear import TopKClassifier
 
 FAMILY = ("loss", "k", "variant", "smoothing")
@@ -31,7 +31,7 @@ class Results:
 
     families: list[TopKClassifier]
     ks: tuple[int, ...]
-    rows: list[tuple[int, float]]
+    rows: list[Choice]
     outcomes: list[list[FitOutcome]]
 
     def of_folds(self, name: str) -> NDArray:
@@ -61,7 +61,7 @@ class Results:
         )
         return table
 
-    def chosen(self) -> dict[int, tuple[int, float]]:
+    def chosen(self) -> dict[int, Choice]:
         """The best (family, C) for each k; of equals the first family and the smallest C."""
         return {k: self.rows[row] for k, row in self._chosen_rows().items()}
 

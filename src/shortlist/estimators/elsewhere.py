@@ -1,7 +1,6 @@
 """Storages of examples in memory and on disk, under a limit on memory or none.
 
-Examples may also be with others: :class:`HeldElsewhere` is what such rows are, as those that the
-workers of a cluster hold.
+Rows may also be held elsewhere, as by the workers of a cluster: see :class:`HeldElsewhere`.
 """
 
 import shutil

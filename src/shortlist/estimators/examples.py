@@ -32,7 +32,7 @@ _ROWS_HASHED_AT_ONCE = 4096
 
 # A storage, and how a limit on memory is kept, if there is one.
 Opened = tuple[Storage, str | None]
-# Arrays that hold all that examples do, or hashes of it, and what else their order depends on.
+# Arrays with the contents of the examples, or hashes of it; and what the order of rows depends on.
 Contents = tuple[Iterator[NDArray], dict[str, Any]]
 
 
@@ -156,7 +156,7 @@ def _shards_on_disk(X: Any) -> bool:
 
 
 def _checked_labels(estimator: Any, X: Any, y: Any, several: bool) -> NDArray:
-    """What ``check_input`` does, for rows that are not looked at here: their storage does."""
+    """The part of ``check_input`` for labels and shapes. The storage checks the rows."""
     if several:
         y = check_array(y, accept_sparse="csr", dtype=None)
     else:
@@ -169,7 +169,7 @@ def _checked_labels(estimator: Any, X: Any, y: Any, several: bool) -> NDArray:
 
 
 def contents_of_rows(rows: Any) -> Iterator[NDArray]:
-    """Arrays that hold all that the rows do, the same for rows in memory and on disk."""
+    """Arrays with the contents of the rows, the same for rows in memory and on disk."""
     for begin in range(0, rows.shape[0], _ROWS_HASHED_AT_ONCE):
         piece = rows[begin : begin + _ROWS_HASHED_AT_ONCE]
         if sparse.issparse(piece):

@@ -9,10 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_consistent_length, column_or_1d
 
+from shortlist.estimators import starts
 from shortlist.estimators.callbacks import told_to_scikit_learn
 from shortlist.estimators.checkpoints import open_checkpoint
 from shortlist.estimators.convergence import warn_unless_converged
 from shortlist.estimators.progress import with_progress
+from shortlist.estimators.starts import COLD, Start
 from shortlist.estimators.training import seed_of
 from shortlist.metrics import topk_accuracy
 from shortlist.metrics._indicators import as_indicator, hit_rate
@@ -20,7 +22,6 @@ from shortlist.metrics._inputs import columns_of_labels
 from shortlist.solvers.problem import Problem
 from shortlist.solvers.records.result import Result
 from shortlist.solvers.records.run import Callback
-from shortlist.solvers.storage import State
 from shortlist.solvers.strategy.train import Solution, train
 
 Fit = TypeVar("Fit", bound=Callable[..., Any])
@@ -60,7 +61,7 @@ def fit_model(
     accuracy = model._accuracy_on(rows, *validation)
     checkpoint = open_checkpoint(model, problem, X)
     resume = checkpoint.snapshot() if checkpoint is not None else None
-    start = model._warm_start(problem) if resume is None else (None, None)
+    start = starts.of_fit(model, problem) if resume is None else COLD
     data = {"X": X, "y": y}
     data["metadata"] = {} if sample_weight is None else {"sample_weight": sample_weight}
     options = {"accuracy": accuracy, "keeper": checkpoint, "resume": resume}
@@ -72,18 +73,17 @@ def train_model(
     model: Any,
     problem: Problem,
     rows: Any,
-    start: tuple[State | None, NDArray | None],
+    start: Start,
     callback: Callback | None,
     data: dict[str, Any],
     **options: Any,
 ) -> Solution:
-    """Train from ``start``, a state and weights, and make ``model`` a fitted one.
+    """Train from ``start`` and make ``model`` a fitted one.
 
     ``data`` is what scikit-learn's callbacks are told of the user's data; ``options`` are further
     ones of ``train``.
     """
     attributes = partial(model._attributes, rows=rows)
-    state, weights = start
     with (
         told_to_scikit_learn(model, callback, attributes, **data) as told,
         with_progress(model.verbose, title_of(model), told) as shown,
@@ -93,8 +93,8 @@ def train_model(
             tol=float(model.tol),
             max_epochs=float(model.max_epochs),
             seed=seed_of(model.random_state),
-            state=state,
-            weights=weights,
+            state=start.state,
+            weights=start.weights,
             callback=shown,
             **options,
         )
@@ -148,28 +148,35 @@ def accuracy_of_scores(model: Any, n_rows: int, y_val: Any) -> Callable[[NDArray
     return accuracy
 
 
-def common_meta(model: Any) -> dict[str, Any]:
-    """The metadata that a model file keeps of either classifier."""
+def meta_of(model: Any) -> dict[str, Any]:
+    """The metadata that a model file keeps of every estimator."""
     meta: dict[str, Any] = {
         # A model file does not keep the path of its checkpoint.
-        "params": {**model.get_params(), "checkpoint": None},
+        "params": {**model.get_params(deep=False), "checkpoint": None},
         "classes": model.classes_,
         "multilabel": model.multilabel_,
         "n_features_in": model.n_features_in_,
-        "n_iter": model.n_iter_,
-        "result": model.result_.to_dict(),
     }
     if hasattr(model, "feature_names_in_"):
         meta["feature_names_in"] = model.feature_names_in_
     return meta
 
 
-def restore_common(model: Any, meta: dict[str, Any]) -> None:
-    """Set what :func:`common_meta` told, but the parameters."""
+def meta_of_fit(model: Any) -> dict[str, Any]:
+    """The metadata of a classifier, which was trained once."""
+    return {**meta_of(model), "n_iter": model.n_iter_, "result": model.result_.to_dict()}
+
+
+def restore_meta(model: Any, meta: dict[str, Any]) -> None:
+    """Set what :func:`meta_of` told, but the parameters."""
     model.classes_ = np.asarray(meta["classes"])
     model.multilabel_ = meta.get("multilabel", False)
     model.n_features_in_ = meta["n_features_in"]
-    model.n_iter_ = meta["n_iter"]
-    model.result_ = Result.from_dict(meta["result"])
     if "feature_names_in" in meta:
         model.feature_names_in_ = np.asarray(meta["feature_names_in"], dtype=object)
+
+
+def restore_fit(model: Any, meta: dict[str, Any]) -> None:
+    """Set what :func:`meta_of_fit` told, but the parameters."""
+    restore_meta(model, meta)
+    model.n_iter_, model.result_ = meta["n_iter"], Result.from_dict(meta["result"])

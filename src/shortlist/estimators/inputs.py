@@ -43,7 +43,7 @@ def _is_sharded(X: Any) -> bool:
 
 
 def _joined(shards: Any) -> Any:
-    """One matrix of all rows. Only one shard at a time is there twice."""
+    """One matrix of all rows. At most one shard at a time is in memory twice."""
     widths = [shard.shape[1] for shard in shards]
     if len(set(widths)) > 1:
         other = next(i for i, width in enumerate(widths) if width != widths[0])

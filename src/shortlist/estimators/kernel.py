@@ -12,15 +12,15 @@ from sklearn.utils.validation import _check_sample_weight, _num_samples, check_i
 
 from shortlist._memory import available_bytes
 from shortlist._text import Setting
-from shortlist.errors import ParameterError, WordedError
+from shortlist.errors import ParameterError, WordedError, WordedMemoryError
 from shortlist.estimators.callbacks import CallbackSupportMixin, with_callbacks
 from shortlist.estimators.fitted import (
     accuracy_of_scores,
     all_or_nothing,
-    common_meta,
     fit_model,
     is_given,
-    restore_common,
+    meta_of_fit,
+    restore_fit,
 )
 from shortlist.estimators.kernel_matrix import (
     KERNELS,
@@ -32,26 +32,24 @@ from shortlist.estimators.kernel_matrix import (
 from shortlist.estimators.paths import PathMixin
 from shortlist.estimators.problem import TrainedClassifier
 from shortlist.estimators.shortlists import folded, unfolded
+from shortlist.estimators.starts import LastFit, Rows
 from shortlist.estimators.training import check_input, takes_several_labels
-from shortlist.estimators.updates import LastFit, Rows, duals_fit
 from shortlist.losses import Loss
 from shortlist.solvers.memory import training_bytes
-from shortlist.solvers.problem import Problem
 from shortlist.solvers.records.run import Callback
-from shortlist.solvers.storage import GramStorage, State, Storage
+from shortlist.solvers.storage import GramStorage, Storage
 from shortlist.solvers.storage.base import chunks
-from shortlist.solvers.strategy.path import state_from_duals
 from shortlist.solvers.threads import one_blas_thread
 
 _MIB = 1 << 20
-# Products with the kernel matrix of so few examples take milliseconds, in which BLAS's threads gain
-# little and may wait for each other. On a busy machine, the only one it was measured on, they did:
-# fits of digits, 1797 examples, took more processor time with two threads than with one.
-ONE_THREAD_ROWS = 3000
+# With at most so many examples BLAS runs on one thread. Products with so small a kernel matrix take
+# milliseconds, in which threads gain little and may wait for each other. Measured on a busy machine
+# only: fits of digits (1797 examples) took more processor time with two threads than with one.
+MAX_ROWS_FOR_ONE_THREAD = 3000
 
 
 def _in_double(X: Any) -> Any:
-    """Rows for a kernel: distances are differences of large inner products."""
+    """Rows in double: a kernel's distances are differences of large inner products."""
     return X.astype(np.float64, copy=False)
 
 
@@ -201,7 +199,7 @@ class KernelTopKClassifier(PathMixin, CallbackSupportMixin, TrainedClassifier):
         ``set_callbacks`` (scikit-learn 1.9 and later), are told of every epoch too. Ctrl-C keeps
         the model reached so far.
         """
-        small = _num_samples(X) <= ONE_THREAD_ROWS
+        small = _num_samples(X) <= MAX_ROWS_FOR_ONE_THREAD
         with one_blas_thread() if small else nullcontext():
             problem, _, solution = fit_model(
                 self, X, y, sample_weight, callback, validation=(X_val, y_val)
@@ -210,13 +208,6 @@ class KernelTopKClassifier(PathMixin, CallbackSupportMixin, TrainedClassifier):
         if self.warm_start:
             self._last = LastFit(solution, problem.loss, problem.costs, self.classes_)
         return self
-
-    def _warm_start(self, problem: Problem) -> tuple[State | None, None]:
-        last: LastFit | None = getattr(self, "_last", None)
-        if not self.warm_start or last is None or not duals_fit(last, problem):
-            return None, None
-        state = last.solution.state
-        return state_from_duals(problem, state.duals, state.starts), None
 
     def _accuracy_on(self, rows: Rows, X_val: Any, y_val: Any) -> Callable[[NDArray], float] | None:
         if not is_given(X_val, y_val):
@@ -292,12 +283,13 @@ class KernelTopKClassifier(PathMixin, CallbackSupportMixin, TrainedClassifier):
         free = available_bytes()
         need = training_bytes(n, n, n_classes, X.dtype.itemsize) + cache
         if free is not None and need > free:
-            raise MemoryError(
+            found = (
                 f"training on {n} examples and {n_classes} classes needs about "
-                f"{need / 2**30:.1f} GiB, of which {cache / 2**30:.1f} GiB for the kernel matrix "
-                f"(cache_size), and {free / 2**30:.1f} GiB is free. Use a smaller cache_size, "
-                "float32 input or fewer examples."
+                f"{need / 2**30:.1f} GiB, of which {cache / 2**30:.1f} GiB for the kernel matrix, "
+                f"and {free / 2**30:.1f} GiB is free. Use a smaller "
             )
+            advice = Setting("cache_size") + ", float32 input or fewer examples."
+            raise WordedMemoryError(found + advice)
         return cache
 
     def _function(self) -> KernelFunction:
@@ -349,7 +341,7 @@ class KernelTopKClassifier(PathMixin, CallbackSupportMixin, TrainedClassifier):
             "dual_coef": self.dual_coef_,
             "intercept": self.intercept_,
         }
-        meta = common_meta(self) | {"support_vectors": self.support_vectors_, "gamma": self.gamma_}
+        meta = meta_of_fit(self) | {"support_vectors": self.support_vectors_, "gamma": self.gamma_}
         return arrays, meta
 
     @classmethod
@@ -362,5 +354,5 @@ class KernelTopKClassifier(PathMixin, CallbackSupportMixin, TrainedClassifier):
         vectors = meta["support_vectors"]
         model.support_vectors_ = vectors.tocsr() if sparse.issparse(vectors) else vectors
         model.gamma_ = meta["gamma"]
-        restore_common(model, meta)
+        restore_fit(model, meta)
         return model

@@ -8,11 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
-from sklearn.metrics.pairwise import (
-    cosine_similarity,
-    linear_kernel,
-    polynomial_kernel,
-)
+from sklearn.metrics.pairwise import cosine_similarity, linear_kernel, polynomial_kernel
 from sklearn.utils.extmath import row_norms, safe_sparse_dot
 
 from shortlist._text import Setting
@@ -24,7 +20,7 @@ from shortlist.solvers.threads import crew_for, one_blas_thread
 KERNELS = ("linear", "rbf", "poly", "cosine", "precomputed")
 
 # Rows computed at once: their values stay in the cache from one operation to the next.
-ROWS_AT_ONCE = 256
+ROWS_PER_BLOCK = 256
 
 
 @dataclass(frozen=True)
@@ -140,9 +136,9 @@ class KernelMatrix:
         self.norms = row_norms(X, squared=True) if function.kernel == "rbf" else None
         self.kept = int(min(self.n, cache_bytes // (self.n * dtype.itemsize)))
         self.cache = np.empty((self.kept, self.n), dtype)
-        blocks = range(0, self.kept, ROWS_AT_ONCE)
+        blocks = range(0, self.kept, ROWS_PER_BLOCK)
         if not isinstance(function.kernel, str):
-            self._fill(blocks)  # a function of the user's need not stand threads
+            self._fill(blocks)  # the user's function may not be safe to call from threads
             return
         with crew_for(float(self.kept) * self.n * X.shape[1]) as crew, one_blas_thread():
             crew.run(self._fill, [(blocks[first :: crew.size],) for first in range(crew.size)])
@@ -152,7 +148,7 @@ class KernelMatrix:
         # The matrix is symmetric: what lies below the diagonal is copied, if all is kept.
         symmetric = self.kept == self.n and isinstance(self.function.kernel, str)
         for begin in blocks:
-            part = slice(begin, min(begin + ROWS_AT_ONCE, self.kept))
+            part = slice(begin, min(begin + ROWS_PER_BLOCK, self.kept))
             first = begin if symmetric else 0
             norms = None if self.norms is None else self.norms[first:]
             self.cache[part, first:] = self.function(self.X[part], self.X[first:], norms)

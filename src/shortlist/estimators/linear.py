@@ -14,34 +14,26 @@ from shortlist.estimators.examples import examples_of
 from shortlist.estimators.fitted import (
     accuracy_of_scores,
     all_or_nothing,
-    common_meta,
     fit_model,
     is_given,
-    restore_common,
+    meta_of_fit,
+    restore_fit,
 )
 from shortlist.estimators.normalization import normalized
 from shortlist.estimators.paths import PathMixin
 from shortlist.estimators.problem import TrainedClassifier
 from shortlist.estimators.shortlists import folded, unfolded
+from shortlist.estimators.starts import LoadedFit, Rows
 from shortlist.estimators.training import (
     check_input,
     constant_feature,
     loss_of,
     takes_several_labels,
 )
-from shortlist.estimators.updates import (
-    LastFit,
-    LoadedFit,
-    Rows,
-    UpdateMixin,
-    duals_fit,
-    start_from_weights,
-)
+from shortlist.estimators.updates import UpdateMixin
 from shortlist.losses import Loss
-from shortlist.solvers.problem import Problem
 from shortlist.solvers.records.run import Callback
-from shortlist.solvers.storage import State, Storage
-from shortlist.solvers.strategy.path import state_from_duals
+from shortlist.solvers.storage import Storage
 
 
 class TopKClassifier(
@@ -239,42 +231,6 @@ class TopKClassifier(
                 sys.stderr.write(f"memory limit {self.memory_limit}: {plan}\n")
         return storage
 
-    def _warm_start(self, problem: Problem) -> tuple[State | None, NDArray | None]:
-        """Duals, or weights, of the last fit to go on from, where they fit this problem."""
-        last: LastFit | None = getattr(self, "_last", None)
-        if self.warm_start and last is None:
-            return self._start_from_file(problem)
-        if not self.warm_start or last is None or not duals_fit(last, problem):
-            return None, None
-        state = last.solution.state
-        weights = last.solution.weights
-        same_features = weights.shape == problem.storage.zero_weights(problem.n_classes).shape
-        if not problem.keeps_duals:
-            return None, weights if same_features else None
-        by_descent = problem.loss.convex and last.solution.result.by_descent
-        grown = bool((problem.costs.cost >= last.costs.cost).all())
-        descends = same_features and by_descent and grown
-        if descends and problem.loss.smooth:
-            return None, weights
-        # Gradients of a hinge are poor duals, so the model keeps its duals with the weights.
-        start = state_from_duals(problem, state.duals, state.starts)
-        start.best = weights if same_features else None
-        return start, weights if descends else None
-
-    def _start_from_file(self, problem: Problem) -> tuple[State | None, NDArray | None]:
-        """The weights of the file that this model is from, where they fit this problem."""
-        loaded: LoadedFit | None = getattr(self, "_loaded", None)
-        if loaded is None or loaded.loss != problem.loss:
-            return None, None
-        weights = problem.storage.zero_weights(problem.n_classes)
-        same_classes = np.array_equal(loaded.classes, self.classes_)
-        if not same_classes or self.coef_.shape[1] != len(weights) - 1:
-            return None, None
-        coef, intercept = self._class_weights()
-        bias = constant_feature(self)
-        weights[:-1], weights[-1] = coef.T, intercept / bias if bias else 0.0
-        return start_from_weights(problem, weights)
-
     def _accuracy_on(self, rows: Rows, X_val: Any, y_val: Any) -> Callable[[NDArray], float] | None:
         if not is_given(X_val, y_val):
             return None
@@ -286,7 +242,8 @@ class TopKClassifier(
     def _attributes(self, weights: NDArray, rows: Rows) -> dict[str, Any]:
         """The attributes from which a model with these weights predicts."""
         bias = constant_feature(self)
-        # A copy in any shape: the transpose of a single row is a view, and training goes on.
+        # Always a copy: the transpose of a single row would be a view, which training goes on to
+        # change.
         coef = np.array(weights[:-1].T, order="C")
         intercept = weights[-1] * weights.dtype.type(bias)
         return self._from_class_weights(coef, intercept)
@@ -317,12 +274,12 @@ class TopKClassifier(
         arrays = {"coef": coef, "intercept": intercept}
         if self._own_distances is not None:
             arrays["class_distances"] = self._own_distances
-        return arrays, common_meta(self)
+        return arrays, meta_of_fit(self)
 
     @classmethod
     def _from_state(cls, arrays: dict[str, NDArray], meta: dict[str, Any]) -> "TopKClassifier":
         model = cls(**meta["params"])
-        restore_common(model, meta)
+        restore_fit(model, meta)
         model._loaded = LoadedFit(loss_of(model, model.multilabel_), model.classes_)
         model.__dict__.update(model._from_class_weights(arrays["coef"], arrays["intercept"]))
         model._own_distances = arrays.get("class_distances")

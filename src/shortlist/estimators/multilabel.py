@@ -28,8 +28,8 @@ def encode_indicator(y: Any, k: int) -> tuple[NDArray, NDArray]:
     """The right labels of each example, as losses take them, and which examples count.
 
     An example counts if it has a right label and at least k wrong ones; with fewer wrong labels
-    every shortlist of k holds a right one. The cost of the others is to be zero; so that kernels
-    always find a right label and k wrong ones, they are given the label 0.
+    every shortlist of k holds a right one. The others must get a cost of zero. They are given the
+    label 0, since kernels expect a right label and k wrong ones.
     """
     check_indicator(y)
     rows = label_rows(y)

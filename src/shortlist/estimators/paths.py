@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from sklearn.base import clone
 
 from shortlist._text import Setting
-from shortlist.errors import WordedError
+from shortlist.errors import ParameterError, WordedError
 from shortlist.estimators.checkpoints import Checkpoint, open_folder
 from shortlist.estimators.fitted import adopt, title_of, warn_of_ending
 from shortlist.estimators.progress import with_progress
@@ -26,7 +26,7 @@ def check_path(Cs: Any) -> list[float]:
         raise TypeError(f"Cs must be a list of numbers; got {Cs!r}")
     wanted = list(Cs)
     if not wanted:
-        raise ValueError("Cs must hold at least one value")
+        raise ParameterError("Cs", "must hold at least one value")
     for C in wanted:
         real = isinstance(C, Real) and not isinstance(C, bool)
         if not real or not 0 < float(C) < np.inf:
@@ -38,7 +38,7 @@ def check_path(Cs: Any) -> list[float]:
 class ModelPath:
     """Models of one estimator on one data set, for values of C as they are asked for.
 
-    The data is checked once. Each model starts from the one before.
+    The data is checked once.
     """
 
     def __init__(
@@ -56,25 +56,31 @@ class ModelPath:
         costs = problem.costs
         check_scale(problem.storage, make_costs(costs.y, costs.cost, largest_C))
         seed = seed_of(estimator.random_state)
-        self.path = Path(problem, float(estimator.tol), float(estimator.max_epochs), seed)
+        self.solver_path = Path(problem, float(estimator.tol), float(estimator.max_epochs), seed)
         self.checkpoints = open_folder(estimator, self.checked, problem, X)
         self._last_checkpoint: Checkpoint | None = None
 
     @property
     def last_C(self) -> float:
         """The C of the last model; 0 before the first."""
-        return self.path.last_C
+        return self.solver_path.last_C
 
-    def restart(self) -> None:
+    def _restart(self) -> None:
         """Let the next model start cold."""
-        path = self.path
+        path = self.solver_path
         if self._last_checkpoint is not None and path.last is not None:
             self._last_checkpoint.finish(path.last)
             self._last_checkpoint = None
-        self.path = Path(path.problem, path.tol, path.max_epochs, path.seed)
+        self.solver_path = Path(path.problem, path.tol, path.max_epochs, path.seed)
 
     def fit(self, C: float, callback: Callback | None = None) -> Any:
-        """The fitted model at C."""
+        """The fitted model at C, from the one before if that has a smaller C.
+
+        A step down starts cold: on CLINC150 that takes as many epochs as from 3 to 10 times the C,
+        and half as many as from 1000 times.
+        """
+        if self.last_C > C:
+            self._restart()
         model = clone(self.estimator).set_params(C=C, checkpoint=None)
         with with_progress(model.verbose, title_of(model), callback) as told:
             solution = self._solve(C, told)
@@ -83,18 +89,18 @@ class ModelPath:
             if name.endswith("_") and not name.startswith("_"):
                 setattr(model, name, copy.copy(value))
         adopt(model, model._attributes(solution.weights, self.rows), solution.result)
-        warn_of_ending(model, self.path.problem, solution)
+        warn_of_ending(model, self.solver_path.problem, solution)
         return model
 
     def _solve(self, C: float, told: Callback | None) -> Solution:
         """The solution at C: that of an earlier process, whole or in part, or a new one."""
         if self.checkpoints is None:
-            return self.path.solve(C, told)
-        checkpoint, before = self.checkpoints.at(C), self.path.last
+            return self.solver_path.solve(C, told)
+        checkpoint, before = self.checkpoints.at(C), self.solver_path.last
         saved = checkpoint.load()
         if isinstance(saved, Solution):
-            return self.path.adopt(C, saved)
-        solution = self.path.solve(C, told, keeper=checkpoint, resume=saved)
+            return self.solver_path.adopt(C, saved)
+        solution = self.solver_path.solve(C, told, keeper=checkpoint, resume=saved)
         if solution.result.status not in ("interrupted", "stopped"):
             # The next fit goes on from these duals; those before are not needed any more.
             if self._last_checkpoint is not None and before is not None:

@@ -4,6 +4,7 @@ from typing import Any
 
 from shortlist.estimators.multilabel import is_indicator
 from shortlist.estimators.shortlists import ShortlistClassifier
+from shortlist.estimators.starts import Rows
 from shortlist.estimators.training import (
     FREE_CONSTANT,
     check_free_intercept,
@@ -13,7 +14,6 @@ from shortlist.estimators.training import (
     make_costs,
     with_counted_margins,
 )
-from shortlist.estimators.updates import Rows
 from shortlist.losses import Loss
 from shortlist.solvers.problem import Problem
 from shortlist.solvers.storage import Storage

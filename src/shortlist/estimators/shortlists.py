@@ -10,11 +10,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from shortlist.estimators.convergence import (
-    is_called_from,
-    is_refitted_by_own_score,
-    level_outside,
-)
+from shortlist.estimators.convergence import is_called_from, is_refitted_by_own_score, level_outside
 from shortlist.estimators.multilabel import indicator_of
 from shortlist.estimators.training import check_parameters, loss_of
 from shortlist.losses import Loss
@@ -108,7 +104,7 @@ class ShortlistClassifier(ClassifierMixin, BaseEstimator):
 
     @property
     def _has_one_score(self) -> bool:
-        """Whether there are two classes, of which one score tells everything."""
+        """Whether one score is enough, as there are two classes."""
         return len(self.classes_) == 2 and not self.multilabel_
 
     @property

@@ -24,10 +24,10 @@ from shortlist.losses.registry import entry_of, taking
 from shortlist.metrics._inputs import is_missing
 from shortlist.solvers.storage import Costs, Storage
 
-# The constant feature of an intercept that is not regularised. Its bound on the optimum is of first
-# order in the slope along the intercept, of second order in all others: a large value makes
-# descents see to that slope first. On digits 4 to 16 take half the evaluations that 1 takes; on
-# Letter and on embeddings about as many.
+# The constant feature of an intercept that is not regularised. The certificate depends on the slope
+# along the intercept to first order, on all other slopes to second order. A large value makes
+# descents reduce that slope first. On digits, values from 4 to 16 take half the evaluations that 1
+# takes; on Letter and on embeddings about as many as 1.
 FREE_CONSTANT = 8.0
 
 
@@ -219,7 +219,7 @@ def class_factors(
 
 def _check_class_weights(class_weight: Mapping[Any, Any], classes: NDArray) -> None:
     known = set(classes.tolist())
-    all_named = known <= set(class_weight)  # other names are then of absent classes
+    all_named = known <= set(class_weight)  # then further names may belong to absent classes
     for name, weight in class_weight.items():
         if not isinstance(weight, Real) or not 0 <= float(weight) < math.inf:
             problem = f" must be finite numbers, zero or larger; got {weight!r} for {name!r}"

@@ -14,7 +14,7 @@ The experiments::
 
     table2             Table 2 and Figure 3: the circle
     table3             Table 3 on a data set, a stand-in, or any frozen features;
-                       table3_section, table3_figures: what its section shows
+                       table3_section: what its section shows
     training_curves    Figures 1 and 2
     finetune           Table 5
     calibrated         Table 1, the column "top-k calibrated"

@@ -1,13 +1,10 @@
 """Table 1, the column "top-k calibrated", each cell recomputed by search for a counterexample."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import ClassVar
 
-from shortlist.experiments.report import Remark, Section, Table
-from shortlist.experiments.report.model import Cell
-from shortlist.experiments.report.prose import Prose
+from shortlist.calibration import calibration_table
+from shortlist.experiments.report import Cell, Prose, Section, Table
 from shortlist.experiments.units import Task, Unit
 from shortlist.experiments.workers import Context
 
@@ -54,8 +51,6 @@ class CalibrationTask(Task):
     seed: int
 
     def run(self, payload: None = None) -> Verdicts:
-        from shortlist.calibration import calibration_table
-
         found = calibration_table(
             self.k, n_classes=self.n_classes, n_trials=self.trials, random_state=self.seed
         )
@@ -86,38 +81,22 @@ def run(
         trials = min(trials, 6)
     tasks = [CalibrationTask(k, n_classes, trials, context.seed) for k in ks]
     units = [Unit(f"calibration, k = {task.k}", task, kind=str(task.k)) for task in tasks]
-    results: list[Verdicts] = context.compute("calibration", units)
+    results: tuple[Verdicts, ...] = tuple(context.compute("calibration", units))
     rows = [(verdicts.k, row) for verdicts in results for row in verdicts.rows]
-    disagreements = [(k, row) for k, row in rows if not row.agrees]
-    return Section(
-        name="calibration",
-        title="Top-k calibration: which losses lead to the right shortlist",
-        paragraphs=_PROSE.paragraphs("introduction"),
-        headlines=[
-            (f"{sum(row.n_checked for _, row in rows)}", "distributions checked"),
-            (f"{len(disagreements)}", "answers of the paper contradicted"),
-        ],
-        tables=[_table(verdicts) for verdicts in results],
-        remarks=_remarks(disagreements, [row for _, row in rows if row.paper == "open"]),
-        protocol=_PROSE.paragraphs("protocol", n_classes=_listed([str(m) for m in n_classes])),
-        result=tuple(results),
-    )
-
-
-def _remarks(disagreements: list[tuple[int, Verdict]], answered: list[Verdict]) -> list[Remark]:
-    remarks = [
-        Remark(f"{row.method} (k = {k})", f"The paper says {row.paper}, the search {row.verdict}.")
-        for k, row in disagreements
-    ]
-    if not remarks:
-        text = "No answer of the paper is contradicted by the search."
-        remarks = [Remark("The paper’s answers", text)]
-    if answered:
-        yes = sorted({row.method for row in answered if row.calibrated})
-        no = sorted({row.method for row in answered if not row.calibrated})
-        text = _PROSE("open", no=_listed(no), yes=_listed(yes))
-        remarks.append(Remark("What the paper leaves open", text))
-    return remarks
+    left_open = [row for _, row in rows if row.paper == "open"]
+    contradicted = [{"k": k, "row": row} for k, row in rows if not row.agrees]
+    facts = {
+        "n_classes": n_classes,
+        "checked": sum(row.n_checked for _, row in rows),
+        "contradicted": len(contradicted),
+        "calibrated": sorted({row.method for row in left_open if row.calibrated}),
+        "not_calibrated": sorted({row.method for row in left_open if not row.calibrated}),
+    }
+    remarks = [_PROSE.remark("contradiction", each) for each in contradicted]
+    remarks = remarks or [_PROSE.remark("agreement", facts)]
+    remarks += [_PROSE.remark("left_open", facts)] if left_open else []
+    tables = [_table(verdicts) for verdicts in results]
+    return _PROSE.section("calibration", facts, tables=tables, remarks=remarks, result=results)
 
 
 def _table(verdicts: Verdicts) -> Table:
@@ -131,14 +110,7 @@ def _table(verdicts: Verdicts) -> Table:
             else "p = (" + ", ".join(f"{p:.3g}" for p in row.p) + ")"
         )
         rows.append([row.method, row.paper, answer if row.agrees else f"{answer} ≠", evidence])
-    is_open = any(row.paper == "open" for row in verdicts.rows)
-    notes = ["**Bold**: what the paper leaves open."] if is_open else []
-    title = f"Is the loss top-{verdicts.k} calibrated?"
+    facts = {"k": verdicts.k, "has_open": any(row.paper == "open" for row in verdicts.rows)}
     columns = ["Loss", "Paper", "Found", "Evidence"]
-    return Table(f"k{verdicts.k}", title, columns, rows, notes=notes, text_columns=len(columns))
-
-
-def _listed(names: list[str]) -> str:
-    if not names:
-        return "none"
-    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+    name = f"k{verdicts.k}"
+    return _PROSE.table("verdicts", columns, rows, facts, name=name, text_columns=len(columns))

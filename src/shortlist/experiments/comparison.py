@@ -4,14 +4,14 @@ Two classifiers are tested on the same examples: paired tests tell whether they 
 chance.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.stats import binomtest, rankdata
 
 from shortlist.experiments import paper
 from shortlist.experiments.descents import DescentResult
@@ -22,7 +22,7 @@ from shortlist.experiments.report.model import Cell, Value
 #: A cell of Table 3: a method and a k.
 Place = tuple[str, int]
 #: Numbers further than this from the paper's, in points, are pointed out.
-TOLERANCE = 0.7
+MAX_POINTS_APART = 0.7
 #: The data set that has every row and column of Table 3.
 _COMPLETE = "letter"
 #: Stand-ins for data that cannot be had, and their titles; :mod:`shortlist.datasets.standins` makes
@@ -45,15 +45,15 @@ class Dataset:
     in_paper: bool
 
     @classmethod
-    def named(cls, key: str) -> Dataset:
+    def named(cls, key: str) -> Self:
         """A data set of the paper by its key; any other has all rows and columns of Table 3."""
         if key in paper.datasets():
             return cls(key, paper.TABLE_4[key].name, paper.ks(key), paper.methods(key), True)
         title = STAND_INS.get(key, key)
         return cls(key, title, paper.ks(_COMPLETE), paper.methods(_COMPLETE), False)
 
-    def with_classes(self, n_classes: int) -> Dataset:
-        """The rows and columns that make sense with so many classes: k is less."""
+    def with_classes(self, n_classes: int) -> Self:
+        """The rows and columns whose k is below the number of classes."""
         methods = tuple(m for m in self.methods if paper.split_method(m)[1] < n_classes)
         return replace(self, ks=tuple(k for k in self.ks if k < n_classes), methods=methods)
 
@@ -64,7 +64,7 @@ class Dataset:
 
     def is_far(self, method: str, k: int, accuracy: float) -> bool:
         """Whether a number is further from the paper's than the tolerance."""
-        return self.value(method, k, accuracy).is_far(TOLERANCE)
+        return self.value(method, k, accuracy).is_far(MAX_POINTS_APART)
 
     def value(self, method: str, k: int, accuracy: float) -> Value:
         """A number of ours, beside the paper's if it has one."""
@@ -72,6 +72,15 @@ class Dataset:
             return Value(accuracy)
         best = method in paper.best_methods(self.key, k)
         return Value(accuracy, paper.accuracy(self.key, method, k), paper_best=best)
+
+
+class ComparedCell(NamedTuple):
+    """A cell of Table 3 by its name: our accuracy, the paper's, and ours on the paper's grid."""
+
+    name: str
+    ours: float
+    theirs: float | None
+    on_paper_grid: float | None
 
 
 @dataclass(frozen=True)
@@ -85,8 +94,14 @@ class DatasetOutcome:
     #: Some methods again, with C on the grid that the paper seems to have used.
     on_paper_grid: Mapping[str, PathResult] = field(default_factory=dict)
 
-    def accuracy(self, method: str, k: int) -> float:
-        return self.results[method].accuracy(k)
+    def cell(self, method: str, k: int) -> ComparedCell:
+        grid = self.on_paper_grid.get(method)
+        return ComparedCell(
+            f"{paper.display_name(method)} at top-{k}",
+            self.results[method].accuracy(k),
+            self.paper_accuracy(method, k) if self.dataset.in_paper else None,
+            None if grid is None else grid.accuracy(k),
+        )
 
     def paper_accuracy(self, method: str, k: int) -> float:
         return paper.accuracy(self.dataset.key, method, k)
@@ -95,11 +110,11 @@ class DatasetOutcome:
     def far_places(self) -> list[Place]:
         """The cells whose number is further than the tolerance from the paper's."""
         places = [(method, k) for method in self.results for k in self.dataset.ks]
-        return [(m, k) for m, k in places if self.dataset.is_far(m, k, self.accuracy(m, k))]
+        return [(m, k) for m, k in places if self.dataset.is_far(m, k, self.cell(m, k).ours)]
 
     @property
     def other_facts(self) -> dict[str, tuple[int, int]]:
-        """Counts of examples that cannot be the paper's, ours and its own.
+        """What shows that the examples are not the paper's: our number, and the paper's.
 
         The paper's table rounds: 4096 is 4K in it.
         """
@@ -149,14 +164,12 @@ def mark_best(rows: Sequence[Sequence[Cell]]) -> list[list[Cell]]:
 
 def family_starts(methods: Sequence[str]) -> list[int]:
     """Numbers of the rows where another kind of loss begins."""
-    alike = {"svm-ova": "ova", "lr-ova": "ova", "svm-multi": "multi", "lr-multi": "multi"}
-    families = [paper.split_method(method)[0] for method in methods]
-    kinds = [alike.get(family, family) for family in families]
-    return [i for i in range(1, len(kinds)) if kinds[i] != kinds[i - 1]]
+    groups = [paper.family_of(method).group for method in methods]
+    return [i for i in range(1, len(groups)) if groups[i] != groups[i - 1]]
 
 
 def is_truncated(method: str) -> bool:
-    return paper.split_method(method)[0] == "trunc-ent"
+    return paper.family_of(method).loss == "truncated_entropy"
 
 
 def standard_error(accuracy: float, n: int) -> float:
@@ -169,9 +182,9 @@ def standard_error(accuracy: float, n: int) -> float:
 class Comparison:
     """Accuracy of one classifier above another's, in points.
 
-    ``error`` is the standard error of the difference over paired examples; ``p_value`` that of
-    McNemar's exact test: how likely the examples on which only one is right split so unevenly if
-    each were as likely to be right.
+    ``error`` is the standard error of the difference over paired examples; ``p_value`` is that of
+    McNemar's exact test: the chance that the examples on which only one is right split so unevenly,
+    if both are equally good.
     """
 
     difference: float
@@ -181,8 +194,6 @@ class Comparison:
 
 def compare(ours: NDArray[np.bool_], theirs: NDArray[np.bool_]) -> Comparison:
     """Compare which examples two classifiers have right."""
-    from scipy.stats import binomtest
-
     n = len(ours)
     only_ours, only_theirs = int((ours & ~theirs).sum()), int((theirs & ~ours).sum())
     differing = only_ours + only_theirs
@@ -198,8 +209,6 @@ def mean_ranks(accuracies: Sequence[Mapping[str, float]]) -> dict[str, float]:
     ``accuracies`` holds a mapping from methods to accuracies for each data set. Methods that are
     missing in one of them are left out. Without data sets there are no ranks.
     """
-    from scipy.stats import rankdata
-
     if not accuracies:
         return {}
     methods = [m for m in accuracies[0] if all(m in each for each in accuracies)]

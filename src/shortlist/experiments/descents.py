@@ -7,8 +7,6 @@ It gives no stopping rule. How long one descends decides what these losses are l
 accuracies along the way show where the paper's own numbers lie.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -16,14 +14,16 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.optimize import minimize
 
+from shortlist import losses
 from shortlist.experiments.parts import Parts
 from shortlist.experiments.protocol import accuracies, classifier
 from shortlist.experiments.units import Task
 from shortlist.losses import Loss
 
 #: Numbers of steps at which the models are looked at.
-CHECKPOINTS = (0, 1, 2, 4, 8, 16, 32, 64, 96, 128)
+STEPS_SHOWN = (0, 1, 2, 4, 8, 16, 32, 64, 96, 128)
 #: Armijo's rule: a step must bring this share of what the slope promises.
 _SUFFICIENT_SHARE = 0.5
 
@@ -60,8 +60,6 @@ class Primal:
 
     def minimised(self, start: NDArray, *, mean: bool = False, **how: Any) -> Any:
         """SciPy's L-BFGS from weights; its result, in which weights are flat."""
-        from scipy.optimize import minimize
-
         shape, function = start.shape, self.mean if mean else self
 
         def objective(flat: NDArray) -> tuple[float, NDArray]:
@@ -92,7 +90,7 @@ class Trace:
     clock: float = field(default_factory=time.perf_counter)
 
     def note(self, primal: float, weights: NDArray) -> bool:
-        """Note a point; whether the target or the time limit is reached."""
+        """Note a point. Return whether the target or the time limit is reached."""
         seconds = time.perf_counter() - self.clock
         # Points a hundredth apart on the axis of time could not be told from each other.
         if not self.points or seconds > 1.01 * self.points[-1].seconds:
@@ -152,7 +150,7 @@ BASELINES = {"fista": fista, "lbfgs": lbfgs}
 
 
 @dataclass(frozen=True)
-class Checkpoint:
+class DescentModel:
     """A model after so many steps; accuracies in per cent for k = 1, ..., 10."""
 
     steps: int
@@ -167,14 +165,14 @@ class DescentResult:
 
     method: str
     Cs: tuple[float, ...]
-    runs: tuple[tuple[Checkpoint, ...], ...]
+    runs: tuple[tuple[DescentModel, ...], ...]
 
     @property
     def steps(self) -> list[int]:
         return [point.steps for point in self.runs[0]]
 
     def accuracies(self, k: int) -> list[float]:
-        """The top-k test accuracy at each checkpoint, by the C that validation prefers there."""
+        """The top-k test accuracy after each number of steps, by the C preferred in validation."""
         best = [max(models, key=lambda m: m.val[k - 1]) for models in zip(*self.runs, strict=True)]
         return [model.test[k - 1] for model in best]
 
@@ -188,7 +186,7 @@ class DescentTask(Task):
     method: str
     data: str
     Cs: tuple[float, ...]
-    checkpoints: tuple[int, ...]
+    steps_shown: tuple[int, ...]
     tol: float
     max_epochs: int
     seed: int
@@ -197,15 +195,13 @@ class DescentTask(Task):
         softmax = classifier(
             "lr-multi", tol=self.tol, max_epochs=self.max_epochs, random_state=self.seed
         ).fit_path(payload.X_train, payload.y_train, self.Cs)
-        runs = (_descend(self.method, start, payload, self.checkpoints) for start in softmax)
+        runs = (_descend(self.method, start, payload, self.steps_shown) for start in softmax)
         return DescentResult(self.method, self.Cs, tuple(runs))
 
 
 def _descend(
-    method: str, start: Any, parts: Parts, checkpoints: Sequence[int]
-) -> tuple[Checkpoint, ...]:
-    from shortlist import losses
-
+    method: str, start: Any, parts: Parts, steps_shown: Sequence[int]
+) -> tuple[DescentModel, ...]:
     model = classifier(method)
     loss = losses.get(model.loss, k=model.k)
     y = np.searchsorted(start.classes_, parts.y_train)
@@ -214,11 +210,11 @@ def _descend(
     value, gradient = objective(weights)
     step = 1.0
     points = []
-    for steps in range(max(checkpoints) + 1):
-        if steps in checkpoints:
+    for steps in range(max(steps_shown) + 1):
+        if steps in steps_shown:
             val = accuracies(parts.y_val, parts.X_val @ weights, start.classes_)
             test = accuracies(parts.y_test, parts.X_test @ weights, start.classes_)
-            points.append(Checkpoint(steps, value, val, test))
+            points.append(DescentModel(steps, value, val, test))
         slope = float(np.vdot(gradient, gradient))
         while True:
             trial = weights - step * gradient

@@ -6,15 +6,13 @@ epochs more with a falling step size, once with each loss. Each loss gets the st
 its own top-k accuracy best on validation examples.
 """
 
-from __future__ import annotations
-
 import copy
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import torch
@@ -23,17 +21,16 @@ from torch import Tensor, nn
 from shortlist.experiments import paper
 from shortlist.experiments.comparison import mark_best
 from shortlist.experiments.parts import Parts, letter_parts, read_parts
-from shortlist.experiments.report import Remark, Section, Table, Value
-from shortlist.experiments.report.model import Cell
-from shortlist.experiments.report.prose import Prose
+from shortlist.experiments.report import Cell, Prose, Section, Table, Value
 from shortlist.experiments.units import Task, Unit
 from shortlist.experiments.workers import Context
 from shortlist.torch import TopKAccuracy, TopKEntropyLoss, TopKHingeLoss, TruncatedTopKEntropyLoss
 
 METHODS = ("smooth-topk-svm:3", "smooth-topk-svm:5", "trunc-ent:3", "trunc-ent:5", "lr-multi")
 KS = (1, 3, 5, 10)
-_QUICK_SIZE = 1000
-_EVALUATION_ROWS = 4096
+_QUICK_EXAMPLES = 1000
+_ROWS_TESTED_AT_ONCE = 4096
+_SPREAD = "standard deviation over the networks"
 _PROSE = Prose("finetune")
 
 
@@ -87,6 +84,30 @@ class FineTuningResult:
 
     rows: tuple[Row, ...]
     networks: tuple[NetworkResult, ...]
+
+
+@dataclass(frozen=True)
+class _Examples:
+    """Examples as tensors, labels as column numbers; validation examples chosen if need be."""
+
+    train: tuple[Tensor, Tensor]
+    validation: tuple[Tensor, Tensor]
+    test: tuple[Tensor, Tensor]
+    n_classes: int
+
+    @classmethod
+    def of(cls, parts: Parts, seed: int) -> Self:
+        X, y, X_val, y_val = parts.for_selection(seed)
+        classes = np.unique(parts.y_train)
+
+        def tensors(X: Any, y: Any) -> tuple[Tensor, Tensor]:
+            dense = X.toarray() if hasattr(X, "toarray") else X
+            columns = np.searchsorted(classes, y)
+            columns = np.where(classes[columns.clip(max=len(classes) - 1)] == y, columns, -100)
+            return torch.tensor(np.asarray(dense, dtype=np.float32)), torch.tensor(columns)
+
+        test = tensors(parts.X_test, parts.y_test)
+        return cls(tensors(X, y), tensors(X_val, y_val), test, len(classes))
 
 
 @dataclass(frozen=True)
@@ -159,30 +180,6 @@ def network_for(n_features: int, n_classes: int) -> nn.Module:
     return nn.Sequential(nn.Unflatten(1, (1, side, side)), *first, *second, nn.Flatten(), *last)
 
 
-@dataclass(frozen=True)
-class _Examples:
-    """Examples as tensors, labels as column numbers; validation examples chosen if need be."""
-
-    train: tuple[Tensor, Tensor]
-    validation: tuple[Tensor, Tensor]
-    test: tuple[Tensor, Tensor]
-    n_classes: int
-
-    @classmethod
-    def of(cls, parts: Parts, seed: int) -> _Examples:
-        X, y, X_val, y_val = parts.for_selection(seed)
-        classes = np.unique(parts.y_train)
-
-        def tensors(X: Any, y: Any) -> tuple[Tensor, Tensor]:
-            dense = X.toarray() if hasattr(X, "toarray") else X
-            columns = np.searchsorted(classes, y)
-            columns = np.where(classes[columns.clip(max=len(classes) - 1)] == y, columns, -100)
-            return torch.tensor(np.asarray(dense, dtype=np.float32)), torch.tensor(columns)
-
-        test = tensors(parts.X_test, parts.y_test)
-        return cls(tensors(X, y), tensors(X_val, y_val), test, len(classes))
-
-
 def _train(
     network: nn.Module,
     loss: nn.Module,
@@ -210,7 +207,7 @@ def _accuracies(
 ) -> tuple[float, ...]:
     network.eval()
     metric = TopKAccuracy(max(ks))
-    for X, y in zip(*(part.split(_EVALUATION_ROWS) for part in examples), strict=True):
+    for X, y in zip(*(part.split(_ROWS_TESTED_AT_ONCE) for part in examples), strict=True):
         metric.update(network(X), y)
     curve = 100 * metric.compute()
     return tuple(float(curve[k - 1]) for k in ks)
@@ -253,7 +250,7 @@ def run(
     title = "Letter" if data is None else data.stem
     recipe = Recipe(tuning_epochs=tuning_epochs)
     if context.quick:
-        parts, seeds = parts.subsample(_QUICK_SIZE, context.seed), min(seeds, 2)
+        parts, seeds = parts.subsample(_QUICK_EXAMPLES, context.seed), min(seeds, 2)
         recipe = replace(recipe, epochs=3, tuning_epochs=1, tuning_steps=(0.03,))
     methods = tuple(methods or METHODS)
     for method in methods:
@@ -273,54 +270,34 @@ def _section(
     title: str, parts: Parts, result: FineTuningResult, ks: Sequence[int], recipe: Recipe
 ) -> Section:
     tuned = [row for row in result.rows if row.fine_tuned]
-    gain, place = max((row.gain[k], f"{row.name} at the top {k}") for row in tuned for k in ks)
-    theirs = [
-        _table(f"finetune-{key}", f"The paper’s Table 5, {paper.TABLE_4[key].name}", rows, KS)
-        for key in paper.TABLE_5
-        for rows in [paper_rows(key)]
-    ]
-    return Section(
-        name="finetune",
-        title=f"Fine-tuning (Table 5), on {title}",
-        paragraphs=_PROSE.paragraphs("introduction"),
-        tables=[_table("finetune", f"Top-k accuracy (%) on {title}", result.rows, ks), *theirs],
-        headlines=[(_signed(gain, 1), f"points, the largest gain over the reference ({place})")],
-        remarks=_remarks(tuned, ks),
-        protocol=_PROSE.paragraphs(
-            "protocol", parts=parts, networks=len(result.networks), recipe=recipe
-        ),
-        result=result,
-    )
+    gains = [(row.gain[k], row.name, k) for row in tuned for k in ks]
+    facts = {
+        "title": title,
+        "parts": parts,
+        "networks": len(result.networks),
+        "recipe": recipe,
+        "most": max(gains),
+        "least": min(gains),
+    }
+    tables = [_table("finetune", "ours", result.rows, ks, facts)]
+    for key in paper.TABLE_5:
+        named = {"title": paper.TABLE_4[key].name}
+        tables.append(_table(f"finetune-{key}", "theirs", paper_rows(key), KS, named))
+    remarks = [_PROSE.remark("smaller", facts)]
+    for softmax in [row for row in tuned if row.method == "lr-multi"]:
+        meant = [(row, k) for row in tuned for k in ks if k >= paper.split_method(row.method)[1]]
+        apart = {"meant": meant, "first": [(row, 1) for row in tuned]}
+        furthest = {name: _furthest(softmax, places) for name, places in apart.items()}
+        remarks.append(_PROSE.remark("finding", facts | furthest))
+    return _PROSE.section("finetune", facts, tables=tables, remarks=remarks, result=result)
 
 
-def _remarks(tuned: Sequence[Row], ks: Sequence[int]) -> list[Remark]:
-    """What can be compared with the paper, and how far the losses end from softmax."""
-    remarks = [Remark("Smaller networks", _PROSE("smaller"))]
-    softmax = next((row for row in tuned if row.method == "lr-multi"), None)
-    if softmax is None:
-        return remarks
-
-    def furthest(places: Sequence[tuple[Row, int]]) -> str:
-        apart = [row.mean[k] - softmax.mean[k] for row, k in places]
-        return _signed(max(apart, key=abs, default=0.0))
-
-    meant = [(row, k) for row in tuned for k in ks if k >= paper.split_method(row.method)[1]]
-    gains = [row.gain[k] for row in tuned for k in ks]
-    text = _PROSE(
-        "finding",
-        least=_signed(min(gains)),
-        most=_signed(max(gains)),
-        meant=furthest(meant),
-        first=furthest([(row, 1) for row in tuned]),
-    )
-    return [*remarks, Remark("The paper’s finding", text)]
+def _furthest(softmax: Row, places: Sequence[tuple[Row, int]]) -> float:
+    """The largest difference from softmax, fine-tuned, among rows at a k."""
+    return max((row.mean[k] - softmax.mean[k] for row, k in places), key=abs, default=0.0)
 
 
-def _signed(number: float, digits: int = 2) -> str:
-    return Value(number, digits=digits, signed=True).text(number)
-
-
-def _table(name: str, title: str, rows: Sequence[Row], ks: Sequence[int]) -> Table:
+def _table(name: str, block: str, rows: Sequence[Row], ks: Sequence[int], facts: Any) -> Table:
     def accuracy(row: Row, k: int) -> Value:
         spread = None if row.deviation is None else row.deviation[k]
         return Value(row.mean[k], spread=spread, digits=2)
@@ -331,12 +308,6 @@ def _table(name: str, title: str, rows: Sequence[Row], ks: Sequence[int]) -> Tab
     names = [row.name if row.fine_tuned else f"{row.name}, before" for row in rows]
     accuracies = mark_best([[accuracy(row, k) for k in ks] for row in rows])
     gains = [[gain(row, k) for k in ks] for row in rows]
-    return Table(
-        name,
-        title,
-        ["Method", *(f"Top-{k}" for k in ks), *(f"Gain {k}" for k in ks)],
-        [[n, *a, *g] for n, a, g in zip(names, accuracies, gains, strict=True)],
-        caption=_PROSE("table"),
-        groups=[1],
-        spread="standard deviation over the networks",
-    )
+    columns = ["Method", *(f"Top-{k}" for k in ks), *(f"Gain {k}" for k in ks)]
+    cells = [[n, *a, *g] for n, a, g in zip(names, accuracies, gains, strict=True)]
+    return _PROSE.table(block, columns, cells, facts, name=name, groups=[1], spread=_SPREAD)

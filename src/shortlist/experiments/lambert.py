@@ -1,18 +1,17 @@
 """The Lambert W figure: V(t) = W(exp t), its two approximations, and how exact and fast ours is."""
 
-from __future__ import annotations
-
 import time
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
+from scipy.special import wrightomega
 
-from shortlist.experiments.report import Figure, Section, Table
-from shortlist.experiments.report.prose import Prose
+from shortlist.experiments.report import Prose, Section
 from shortlist.experiments.units import Task, Unit
 from shortlist.experiments.workers import Context
 from shortlist.plots.charts import Chart, Scale, Series
+from shortlist.special import lambertw_exp
 
 _PROSE = Prose("lambert")
 
@@ -49,10 +48,6 @@ class LambertTask(Task):
     seed: int
 
     def run(self, payload: None = None) -> Measurements:
-        from scipy.special import wrightomega
-
-        from shortlist.special import lambertw_exp
-
         random = np.random.default_rng(self.seed)
         near = random.normal(scale=4.0, size=self.points // 2)
         t = np.concatenate([near, random.uniform(-80, 700, self.points - len(near))])
@@ -92,37 +87,23 @@ def run(context: Context, *, points: int = 200_000, repeats: int = 20) -> Sectio
         points, repeats = min(points, 2000), 2
     unit = Unit("lambert", LambertTask(points, repeats, context.seed))
     (found,) = context.compute("lambert", [unit], alone=True)
-    faster = found.scipy.nanoseconds / found.double.nanoseconds
-    units = ["in units of the type", "Nanoseconds an element"]
-    return Section(
-        name="lambert",
-        title="V(t): the Lambert W function of an exponential",
-        paragraphs=_PROSE.paragraphs("introduction"),
-        headlines=[
-            (f"{faster:.0f} ×", "as fast as SciPy’s Wright omega, in double precision"),
-            (f"{found.double.units:.1f}", "units in the last place, the largest error"),
-        ],
-        tables=[
-            Table(
-                "precision",
-                "Precision and speed of V(t)",
-                ["Precision", "Largest relative error", *units],
-                [
-                    [m.name, f"{m.largest_error:.1e}", f"{m.units:.1f}", f"{m.nanoseconds:.1f}"]
-                    for m in (found.double, found.single, found.scipy)
-                ],
-                caption=_PROSE("precision", points=points),
-            )
-        ],
+    columns = ["Precision", "Largest relative error", "in units of the type"]
+    rows = [
+        [m.name, f"{m.largest_error:.1e}", f"{m.units:.1f}", f"{m.nanoseconds:.1f}"]
+        for m in (found.double, found.single, found.scipy)
+    ]
+    facts = {"found": found, "points": points}
+    return _PROSE.section(
+        "lambert",
+        facts,
+        tables=[_PROSE.table("precision", [*columns, "Nanoseconds an element"], rows, facts)],
         figures_first=True,
-        figures=[_figure()],
+        figures=[_PROSE.figure("curves", _charts(), facts)],
         result=found,
     )
 
 
-def _figure() -> Figure:
-    from shortlist.special import lambertw_exp
-
+def _charts() -> list[Chart]:
     def chart(title: str, t: Any, other: str, other_t: Any, values: Any, scale: Scale) -> Chart:
         exact = Series("V(t)", t.tolist(), lambertw_exp(t).tolist())
         near = Series(other, other_t.tolist(), values.tolist(), color=1, dash=1)
@@ -131,12 +112,7 @@ def _figure() -> Figure:
     below, above = np.linspace(-10, 0, 121), np.linspace(0, 10, 121)
     beyond_one = above[above >= 1.0]
     values = beyond_one - np.log(beyond_one)
-    return Figure(
-        "curves",
-        "V(t) and its approximations",
-        _PROSE("curves"),
-        [
-            chart("t < 0", below, "exp t", below, np.exp(below), "log"),
-            chart("t > 0", above, "t − log t", beyond_one, values, "linear"),
-        ],
-    )
+    return [
+        chart("t < 0", below, "exp t", below, np.exp(below), "log"),
+        chart("t > 0", above, "t − log t", beyond_one, values, "linear"),
+    ]

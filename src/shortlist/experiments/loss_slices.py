@@ -1,13 +1,11 @@
 """All losses along a line through score space, beside the errors they stand for."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
 
-from shortlist.experiments.report import Figure, Section, Table
-from shortlist.experiments.report.prose import Prose
+from shortlist import losses
+from shortlist.experiments.report import Prose, Section
 from shortlist.experiments.workers import Context
 from shortlist.plots.charts import Chart, Series
 
@@ -46,28 +44,22 @@ def run(context: Context, *, k: int = 2, points: int = 241) -> Section:
             "logistic": ("ova_logistic", {}),
         },
     }
+    facts = {"k": k, "others": ", ".join(f"{score:g}".replace("-", "−") for score in OTHERS)}
     t = np.linspace(-1.5, 6.5, points)
-    others = ", ".join(f"{score:g}".replace("-", "−") for score in OTHERS)
-    return Section(
-        name="losses",
-        title="The losses, along a line",
-        paragraphs=_PROSE.paragraphs("introduction", k=k),
+    charts = [_chart(title, members, t, k) for title, members in panels.items()]
+    columns = ["Name", "Loss", "Convex", "Smooth", "Top-k calibrated"]
+    keys = ["what", "convex", "smooth", "top-k calibrated"]
+    rows = [[f"`{row['loss']}`", *(row[key] for key in keys)] for row in losses.table()]
+    return _PROSE.section(
+        "losses",
+        facts,
         figures_first=True,
-        figures=[
-            Figure(
-                "slice",
-                "Every loss against the score of the true label",
-                _PROSE("slice", others=others, k=k),
-                [_chart(title, members, t, k) for title, members in panels.items()],
-            )
-        ],
-        tables=[_table()],
+        figures=[_PROSE.figure("slice", charts, facts)],
+        tables=[_PROSE.table("table", columns, rows, facts, text_columns=len(columns))],
     )
 
 
 def _chart(title: str, members: dict[str, tuple[str, dict[str, Any]]], t: Any, k: int) -> Chart:
-    from shortlist import losses
-
     scores = np.column_stack([t, np.tile(OTHERS, (len(t), 1))])
     labels = np.zeros(len(t), dtype=np.int64)
     series = [
@@ -82,12 +74,3 @@ def _chart(title: str, members: dict[str, tuple[str, dict[str, Any]]], t: Any, k
         )
     top = max(max(s.y) for s in series)
     return Chart("Score of the true label", "Loss", series, title=title, y_limits=(0.0, 1.05 * top))
-
-
-def _table() -> Table:
-    from shortlist import losses
-
-    keys = ["what", "convex", "smooth", "top-k calibrated"]
-    names = ["Name", "Loss", "Convex", "Smooth", "Top-k calibrated"]
-    rows = [[f"`{row['loss']}`", *(row[key] for key in keys)] for row in losses.table()]
-    return Table("table", "The losses of this library", names, rows, text_columns=len(names))

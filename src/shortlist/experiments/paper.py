@@ -5,8 +5,6 @@ Accuracies are in per cent. A method is named by a key such as ``"lr-multi"`` (s
 prints a column's best number in bold; that is the largest throughout (:func:`best_methods`).
 """
 
-from __future__ import annotations
-
 import csv
 from dataclasses import dataclass
 from importlib.resources import files
@@ -17,17 +15,24 @@ LINK = "https://arxiv.org/abs/1512.00486"
 
 # The ks of a data set's columns, where they are not (1, 3, 5, 10).
 _KS = {"circle": (1, 2), "fmd": (1, 3, 5)}
-_FAMILIES = {
-    "svm-ova": "SVM-OVA",
-    "lr-ova": "LR-OVA",
-    "svm-multi": "SVM-Multi",
-    "lr-multi": "LR-Multi",
-    "topk-svm": "top-{k} SVM",
-    "smooth-topk-svm": "smooth top-{k} SVM",
-    "topk-ent": "top-{k} Ent",
-    "trunc-ent": "truncated top-{k} Ent",
-}
-Rows = dict[str, tuple[float, ...]]
+Accuracies = dict[str, tuple[float, ...]]
+
+
+@dataclass(frozen=True)
+class Family:
+    """Methods of one kind: how they are named and trained, and where tables and figures have them.
+
+    ``group`` holds rows of a table together; ``panel`` is the figure of gains that shows them. A
+    path over C takes about ``cost + cost_per_k * k`` times as long as softmax's, as measured on
+    Letter.
+    """
+
+    name: str
+    loss: str
+    group: str
+    panel: str
+    cost: float
+    cost_per_k: float
 
 
 @dataclass(frozen=True)
@@ -40,19 +45,24 @@ class DatasetStatistics:
     n_features: int
 
 
-def _read(file: str) -> list[list[str]]:
+def read_table(file: str) -> list[list[str]]:
+    """Return the rows of a table that comes with this package, without its heading."""
     text = files(__package__).joinpath(file).read_text(encoding="utf-8")
     return list(csv.reader(text.splitlines()))[1:]
 
 
-def _accuracies(wanted: str) -> dict[str, Rows]:
-    found: dict[str, Rows] = {}
-    for table, dataset, method, *numbers in _read("paper_accuracy.csv"):
+def _accuracies(wanted: str) -> dict[str, Accuracies]:
+    found: dict[str, Accuracies] = {}
+    for table, dataset, method, *numbers in read_table("paper_accuracy.csv"):
         if table == wanted:
             found.setdefault(dataset, {})[method] = tuple(map(float, numbers))
     return found
 
 
+FAMILIES = {
+    key: Family(name, loss, group, panel, float(cost), float(cost_per_k))
+    for key, name, loss, group, panel, cost, cost_per_k in read_table("paper_families.csv")
+}
 #: Tables 2, 3 and 5: data set -> method -> a number for each k of :func:`ks`.
 TABLE_2, TABLE_3, TABLE_5 = map(_accuracies, "235")
 #: In Table 5, the softmax network before it is fine-tuned.
@@ -60,7 +70,7 @@ BEFORE = "before"
 #: Table 4, and the circle.
 TABLE_4 = {
     dataset: DatasetStatistics(name, *map(int, numbers))
-    for dataset, name, *numbers in _read("paper_datasets.csv")
+    for dataset, name, *numbers in read_table("paper_datasets.csv")
 }
 #: Sparse features before the paper's principal components, which keep all inner products.
 RAW_FEATURES = {"news20": 62_060}
@@ -102,19 +112,23 @@ def best_methods(dataset: str, k: int) -> tuple[str, ...]:
 def split_method(method: str) -> tuple[str, int]:
     """Return a method's family and its k: ("topk-svm", 3) for "topk-svm:3"."""
     family, _, k = method.partition(":")
-    topk = "{k}" in _FAMILIES.get(family, "")
-    if family not in _FAMILIES or topk != k.isdecimal() or (k and not topk):
+    topk = family in FAMILIES and "{k}" in FAMILIES[family].name
+    if family not in FAMILIES or topk != k.isdecimal() or (k and not topk):
         raise ValueError(f"not a method of the paper: {method!r}")
     return family, int(k) if k else 1
 
 
+def family_of(method: str) -> Family:
+    """Return a method's family."""
+    return FAMILIES[split_method(method)[0]]
+
+
 def display_name(method: str) -> str:
     """Return a method's name for people: "top-3 SVM" for "topk-svm:3"."""
-    family, k = split_method(method)
-    return _FAMILIES[family].format(k=k)
+    return family_of(method).name.format(k=split_method(method)[1])
 
 
-def _rows(dataset: str) -> Rows:
+def _rows(dataset: str) -> Accuracies:
     if dataset not in datasets():
         raise ValueError(f"dataset must be one of {', '.join(datasets())}, got {dataset!r}")
     return (TABLE_2 | TABLE_3)[dataset]

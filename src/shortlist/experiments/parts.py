@@ -1,7 +1,5 @@
 """Training, validation and test examples: embedded, from files, or downloaded."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
@@ -9,13 +7,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from sklearn.model_selection import train_test_split
 
 from shortlist import datasets
 from shortlist.datasets import DataSplits, LabeledData
 from shortlist.experiments.units import fingerprint
 
 #: Sparse features with a larger share of nonzeros than this are faster as a dense array.
-_DENSE_SHARE = 0.3
+_MAX_SPARSE_SHARE = 0.3
 
 
 class MissingData(ValueError):
@@ -50,14 +49,12 @@ class Parts:
         """Examples to train on and to choose C by: X, y, X_val, y_val."""
         if self.X_val is not None:
             return self.X_train, self.y_train, self.X_val, self.y_val
-        from sklearn.model_selection import train_test_split
-
         X, X_val, y, y_val = train_test_split(
             self.X_train, self.y_train, test_size=0.2, stratify=self.y_train, random_state=seed
         )
         return X, y, X_val, y_val
 
-    def subsample(self, n: int, seed: int) -> Parts:
+    def subsample(self, n: int, seed: int) -> "Parts":
         """At most ``n`` examples of each part, drawn at random."""
         random = np.random.default_rng(seed)
 
@@ -73,17 +70,7 @@ class Parts:
 
 def letter_parts(dtype: Any = np.float64) -> Parts:
     """Letter as it comes with the package, in the paper's three parts."""
-    return _of_splits(datasets.load_letter(dtype=dtype))
-
-
-def stand_in_parts(name: str, *, seed: int) -> Parts:
-    """A stand-in by its name, made anew from the package it comes from."""
-    return _of_splits(getattr(datasets, f"load_{name}")(random_state=seed))
-
-
-def downloaded_parts(name: str, *, seed: int) -> Parts:
-    """One of LibSVM's sets, from the cache or its site."""
-    return _of_splits(datasets.fetch(name, random_state=seed), _in_single)
+    return parts_of(datasets.load_letter(dtype=dtype))
 
 
 def read_parts(
@@ -91,19 +78,19 @@ def read_parts(
 ) -> Parts:
     """Parts from files, as :func:`shortlist.datasets.read_parts` reads them."""
     splits = datasets.read_parts(data, test_data, scale=scale, random_state=seed)
-    return _of_splits(splits, _in_single)
+    return parts_of(splits, in_single)
 
 
-def _of_splits(
+def parts_of(
     splits: DataSplits, convert: Callable[[LabeledData], tuple[Any, Any]] = tuple
 ) -> Parts:
     parts = [splits.train, splits.part("test"), *([splits.val] if splits.val else [])]
     return Parts(*(array for part in parts for array in convert(part)))
 
 
-def _in_single(part: LabeledData) -> tuple[Any, Any]:
+def in_single(part: LabeledData) -> tuple[Any, Any]:
     """Features in single precision, dense unless most entries are zero: fast, exact enough."""
     X, y = part
-    if hasattr(X, "toarray") and X.nnz > _DENSE_SHARE * X.shape[0] * X.shape[1]:
+    if hasattr(X, "toarray") and X.nnz > _MAX_SPARSE_SHARE * X.shape[0] * X.shape[1]:
         X = X.toarray()
     return X.astype(np.float32, copy=False), np.asarray(y)

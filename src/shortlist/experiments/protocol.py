@@ -6,42 +6,28 @@ where accuracy on the validation part has fallen behind at every k for a while (
 and where training no longer reaches its tolerance. Only models that met it can be chosen.
 """
 
-from __future__ import annotations
-
 import base64
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from shortlist import losses
+from shortlist.estimators import TopKClassifier
 from shortlist.experiments import paper
 from shortlist.experiments.parts import Parts
 from shortlist.experiments.units import Task
+from shortlist.metrics import topk_accuracy_curve, true_label_ranks
 
-if TYPE_CHECKING:
-    from shortlist.estimators import TopKClassifier
-    from shortlist.losses import Loss
-
-#: The paper's families and the losses they train with.
-LOSSES = {
-    "svm-ova": "ova_hinge",
-    "lr-ova": "ova_logistic",
-    "svm-multi": "hinge",
-    "lr-multi": "entropy",
-    "topk-svm": "hinge",
-    "smooth-topk-svm": "smooth_hinge",
-    "topk-ent": "entropy",
-    "trunc-ent": "truncated_entropy",
-}
 #: Two values a decade over the paper's range, and how far it may be extended.
 EXPONENTS = tuple(range(-10, 7))
 EXTENDED_EXPONENTS = (-14, 10)
 #: So many values in a row that are worse than the best, at every k, end the path. Values as good as
 #: the best do not count: at small C the models of plain hinges differ by a factor only.
-PATIENCE = 5
+MAX_WORSE_VALUES = 5
 #: So many values in a row that did not converge end the path: a larger C is harder still.
 MAX_UNCONVERGED = 2
 #: Accuracies are kept for k = 1, ..., 10.
@@ -54,10 +40,8 @@ def classifier(method: str, **parameters: Any) -> TopKClassifier:
     The paper's models have none: with one, the circle's one-vs-all SVM would reach 94% top-2 where
     the paper has 85.8%, without one it has 85%; Letter's softmax agrees within 0.2 points as well.
     """
-    from shortlist.estimators import TopKClassifier
-
-    family, k = paper.split_method(method)
-    return TopKClassifier(LOSSES[family], k=k, **{"fit_intercept": False, **parameters})
+    loss, k = paper.family_of(method).loss, paper.split_method(method)[1]
+    return TopKClassifier(loss, k=k, **{"fit_intercept": False, **parameters})
 
 
 def kernels_of(method: str) -> str:
@@ -65,20 +49,14 @@ def kernels_of(method: str) -> str:
     return type(_loss(method).spec).__name__
 
 
-def _loss(method: str) -> Loss:
-    from shortlist import losses
-
-    family, k = paper.split_method(method)
-    return losses.get(LOSSES[family], k=k)
+def _loss(method: str) -> losses.Loss:
+    return classifier(method).make_loss()
 
 
 def relative_cost(method: str) -> float:
-    """Roughly how long a path over C takes compared with softmax's, as measured on Letter."""
-    family, k = paper.split_method(method)
-    if family == "smooth-topk-svm":
-        return 0.7 + 0.25 * k
-    costs = {"svm-multi": 1.7, "topk-svm": 2.5, "topk-ent": 2.5, "trunc-ent": 3.0, "lr-ova": 0.6}
-    return costs.get(family, 1.0)
+    """Roughly how long a path over C takes compared with softmax's."""
+    family = paper.family_of(method)
+    return family.cost + family.cost_per_k * paper.split_method(method)[1]
 
 
 @dataclass(frozen=True)
@@ -237,7 +215,7 @@ class _Path:
         if not self.convex:
             return False  # each C has a local minimum of its own: a fall is not the end
         last_best = [self._last_best(k) for k in self.task.ks]
-        return all(place is not None and exponent - place >= PATIENCE for place in last_best)
+        return all(last is not None and exponent - last >= MAX_WORSE_VALUES for last in last_best)
 
     def _train_again(self, exponents: set[int]) -> None:
         """Train on all of the training part, and look at the test examples."""
@@ -263,8 +241,6 @@ class _Path:
 
 def _ranks(fitted: Any, X: Any, y: Any) -> NDArray:
     """The rank of each example's label, from 1. Ties count in its favour, as in the paper."""
-    from shortlist.metrics import true_label_ranks
-
     return true_label_ranks(y, fitted.decision_function(X), labels=fitted.classes_)[0]
 
 
@@ -278,8 +254,6 @@ def accuracies(
     y: Any, scores: NDArray, classes: NDArray, max_k: int = MAX_K, ties: str = "optimistic"
 ) -> tuple[float, ...]:
     """Top-k accuracy of scores, one column a class, in per cent for k = 1, ..., max_k."""
-    from shortlist.metrics import topk_accuracy_curve
-
     curve = topk_accuracy_curve(y, scores, min(max_k, len(classes)), ties, labels=classes)
     return tuple((100 * curve).tolist())
 

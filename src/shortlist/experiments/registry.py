@@ -10,6 +10,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from shortlist.experiments.paper import CITATION, read_table
 from shortlist.experiments.parts import MissingData
 
 if TYPE_CHECKING:
@@ -68,66 +69,17 @@ class Experiment:
         return {name: p.default for name, p in parameters.items() if name not in shared}
 
 
-def _of_table3(name: str, summary: str, shows: str = "Table 3", **facts: Any) -> Experiment:
-    dataset = facts.pop("dataset", name)
-    return Experiment(name, shows, summary, "table3:run", dataset=dataset, **facts)
-
-
-_FROM_FILES: dict[str, Any] = {"takes_data": True, "needs_data": True}
-_MADE: dict[str, Any] = {"shows": "as Table 3", "extra": "standins"}
-_LIST = (
-    Experiment(
-        "circle",
-        "Table 2, Figure 3",
-        "Three overlapping classes on the circle: what losses made for the top 2 are good for.",
-        "table2:run",
-    ),
-    _of_table3("letter", "Every method on Letter, which comes with the package."),
-    _of_table3("caltech101", "Every method on Caltech 101 Silhouettes.", **_FROM_FILES),
-    _of_table3("news20", "Every method on News 20.", **_FROM_FILES),
-    _of_table3("aloi", "Every method on ALOI, 1000 objects.", **_FROM_FILES),
-    _of_table3(
-        "features",
-        "Every method on your frozen features: features NAME FOLDER.",
-        "as Table 3",
-        dataset=None,
-        **_FROM_FILES,
-    ),
-    _of_table3("glyphs", "Every method on 1000 characters; stands in for ALOI.", **_MADE),
-    _of_table3("languages", "Every method on words of 42 languages.", **_MADE),
-    _of_table3("countries", "Every method on names of cities, by country.", **_MADE),
-    Experiment(
-        "convergence",
-        "Figures 1 and 2",
-        "Duality gap and accuracy against time, and against FISTA and L-BFGS.",
-        "training_curves:run",
-        takes_data=True,
-    ),
-    Experiment(
-        "lambert",
-        "Lambert W figure",
-        "V(t) = W(exp t) and its two approximations; how exact and how fast ours is.",
-        "lambert:run",
-    ),
-    Experiment(
-        "losses", "Losses", "Every loss along a line through score space.", "loss_slices:run"
-    ),
-    Experiment(
-        "calibration",
-        "Table 1",
-        "Which losses are top-k calibrated, recomputed by search for counterexamples.",
-        "calibrated:run",
-    ),
-    Experiment(
-        "finetune",
-        "Table 5",
-        "Fine-tuning a network with top-k losses.",
-        "finetune:run",
-        takes_data=True,
-        extra="torch",
-    ),
-)
-EXPERIMENTS: dict[str, Experiment] = {experiment.name: experiment for experiment in _LIST}
+#: The experiments by name. The column "data" of the table says whether one takes data or needs it.
+EXPERIMENTS = {
+    name: Experiment(
+        *(name, shows, summary, home),
+        takes_data=data != "",
+        needs_data=data == "needed",
+        dataset=dataset or None,
+        extra=extra or None,
+    )
+    for name, shows, summary, home, data, dataset, extra in read_table("experiments.csv")
+}
 
 
 @dataclass(frozen=True)
@@ -215,21 +167,26 @@ def _run_each(
     may_skip: bool,
 ) -> tuple[list[Section], list[tuple[str, str]]]:
     """The sections, and the experiments that lack their data or a package, with the reason."""
+    from shortlist.experiments.report.terminal import show
     from shortlist.experiments.table3 import ranks_section
     from shortlist.experiments.table3_section import Table3Result
 
     sections: list[Section] = []
     skipped: list[tuple[str, str]] = []
+
+    def add(section: Section) -> None:
+        sections.append(section)
+        if console is not None:
+            show(section, console)
+
     try:
         for experiment, call in calls.items():
             try:
-                sections.append(experiment.function()(context, **call))
+                add(experiment.function()(context, **call))
             except (MissingData, ModuleNotFoundError) as error:
                 if not may_skip:
                     raise
                 skipped.append((experiment.name, str(error)))
-                continue
-            _show(sections[-1], console)
     except (KeyboardInterrupt, SystemExit):
         if context.progress is not None:
             context.progress.print(
@@ -241,21 +198,13 @@ def _run_each(
     # Mean ranks over the data sets of Table 3, where there are several.
     results = [each.result for each in sections if isinstance(each.result, Table3Result)]
     if len(results) > 1:
-        sections.append(ranks_section(results))
-        _show(sections[-1], console)
+        add(ranks_section(results))
     return sections, skipped
-
-
-def _show(section: Section, console: Console | None) -> None:
-    from shortlist.experiments.report.terminal import show
-
-    if console is not None:
-        show(section, console)
 
 
 def _check_data(name: str, data: Any) -> None:
     """Whether data goes with what is to run."""
-    takers = [each.name for each in _LIST if each.takes_data]
+    takers = [each.name for each in EXPERIMENTS.values() if each.takes_data]
     if isinstance(data, Mapping):
         if unknown := sorted(set(data) - set(takers)):
             raise ValueError(
@@ -303,7 +252,6 @@ def _environment(jobs: int, seed: int, quick: bool) -> dict[str, str]:
 
     from shortlist import __version__
     from shortlist._machine import processor_name
-    from shortlist.experiments.paper import CITATION
 
     environment = {
         "Paper": CITATION,

@@ -1,21 +1,20 @@
 """Table 2 and Figure 3: losses for the top 2 on three overlapping classes around a circle."""
 
-from __future__ import annotations
-
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import combinations
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
+from shortlist import losses
+from shortlist.datasets import make_circle
 from shortlist.experiments import paper
 from shortlist.experiments.comparison import Dataset, accuracy_rows, mark_best
 from shortlist.experiments.descents import Primal
 from shortlist.experiments.protocol import accuracies, classifier, kernels_of
-from shortlist.experiments.report import Figure, Remark, Section, Table, Value
-from shortlist.experiments.report.prose import Prose
+from shortlist.experiments.report import Prose, Section, Value
 from shortlist.experiments.units import Task, Unit
 from shortlist.experiments.workers import Context
 from shortlist.plots.charts import Chart, Picture, numbered_series
@@ -31,6 +30,9 @@ SEVERAL = "several"
 _FIGURE_3 = {"smooth-topk-svm:1": 1, TRUNCATED: 2}
 #: The relative gap at which a model's weights count as the optimum's own.
 _OPTIMUM_GAP = 1e-7
+#: Weights of two classes that are nearer than this share of the longest count as the same.
+_MAX_TIED_DISTANCE = 1e-3
+_SPREAD = "standard deviation over the draws"
 _PROSE = Prose("circle")
 
 
@@ -61,6 +63,14 @@ class CircleResult:
 
     accuracy: dict[str, tuple[tuple[float, ...], ...]]
     seconds: dict[str, float]
+
+
+class _Shown(NamedTuple):
+    """A model of Figure 3, and its accuracies in the paper."""
+
+    name: str
+    model: DrawModel
+    paper: tuple[float, float]
 
 
 @dataclass(frozen=True)
@@ -133,8 +143,6 @@ class DrawTask(Task):
 
     def part(self, part: str) -> tuple[Any, Any]:
         """One part of the draw's examples; all draws share the test examples."""
-        from shortlist.datasets import make_circle
-
         entropy = [self.seed, 0 if part == "test" else 1 + self.draw, PARTS.index(part)]
         state = int(np.random.SeedSequence(entropy).generate_state(1)[0])
         return make_circle(self.n_test if part == "test" else self.n_train, random_state=state)
@@ -164,8 +172,6 @@ def best_of_starts(
     One start is the model that came from softmax; the others have weights of the same length. The
     second answer is whether the descent to it converged.
     """
-    from shortlist import losses
-
     classes, codes = np.unique(y, return_inverse=True)
     primal = Primal(X, codes, len(classes), losses.get("truncated_entropy", k=k), C)
     length = max(float(np.linalg.norm(first)), 1.0)
@@ -229,41 +235,44 @@ def _section(by_row: Mapping[str, list[DrawResult]], starts: int, tasks: list[Dr
     }
     means = {row: values.mean(axis=0).tolist() for row, values in tested.items()}
     spreads = {row: values.std(axis=0).tolist() for row, values in tested.items()}
-    ours = {row: mean for row, mean in means.items() if row != SEVERAL}
     circle = Dataset.named("circle")
+    ours = {row: mean for row, mean in means.items() if row != SEVERAL}
     rows = accuracy_rows(circle, ours, spreads, {("svm-multi", k): "†" for k in KS})
-    best_row, way = TRUNCATED, ""
     if SEVERAL in by_row:
-        best_row, way = SEVERAL, f", best of {starts} starts"
         several = zip(means[SEVERAL], spreads[SEVERAL], strict=True)
         name = f"{paper.display_name(TRUNCATED)}, {starts} starts"
         rows = mark_best([*rows, [name, *(Value(mean, spread=s) for mean, s in several)]])
-    task, draws = tasks[0], len(tasks)
-    typical = np.mean(list(spreads.values()), axis=0)
-    best, softmax = means[best_row][1], means["lr-multi"][1]
-    return Section(
-        name="circle",
-        title="The circle: what a loss for the top 2 is good for",
-        paragraphs=_PROSE.paragraphs("introduction", best=best, softmax=softmax),
-        headlines=[
-            (f"{best:.1f}%", f"top-2, truncated entropy{way} (paper: 96.1)"),
-            (f"{softmax:.1f}%", "top-2, softmax (paper: 81.7)"),
-            (f"± {typical[1]:.1f}", f"points: how far a single draw of {task.n_train} varies"),
+    draw = _figure_draw(by_row)
+    shown = [
+        _Shown(paper.display_name(m), by_row[m][draw].chosen[k], paper.FIGURE_3[m])
+        for m, k in _FIGURE_3.items()
+    ]
+    facts = {
+        "task": tasks[0],
+        "draws": len(tasks),
+        "starts": starts,
+        "best": means[SEVERAL if SEVERAL in by_row else TRUNCATED][1],
+        "softmax": means["lr-multi"][1],
+        "spread": np.mean(list(spreads.values()), axis=0),
+        "truncated": tested[TRUNCATED][:, 1],
+        "several": tested[SEVERAL][:, 1] if SEVERAL in by_row else None,
+        "tied": {m: _tied_draws(by_row[m]) for m in ("svm-multi", "lr-multi")},
+        "cells": len(KS) * len(ours),
+        "outside": _outside_our_range(tested),
+        "draw": draw,
+        "shown": shown,
+    }
+    remarks = ["one_draw", *(["starts"] if SEVERAL in by_row else []), "order"]
+    rings = [_ring(tasks[draw], each) for each in shown]
+    return _PROSE.section(
+        "circle",
+        facts,
+        tables=[_PROSE.table("accuracy", circle.columns, rows, facts, spread=_SPREAD)],
+        figures=[
+            _PROSE.figure("rings", rings, facts),
+            _PROSE.figure("draws", [_quantiles(tested, k, starts) for k in KS], facts),
         ],
-        tables=[
-            Table(
-                "accuracy",
-                "Top-k accuracy (%) on the circle",
-                circle.columns,
-                rows,
-                _PROSE("caption", task=task, draws=draws, several=SEVERAL in by_row),
-                notes=[_tied_note(by_row, draws)],
-                spread="standard deviation over the draws",
-            )
-        ],
-        figures=[_rings(by_row, tasks), _quantiles(tested, starts)],
-        remarks=_remarks(by_row, tested, typical, starts),
-        protocol=_PROSE.paragraphs("protocol", task=task),
+        remarks=[_PROSE.remark(block, facts) for block in remarks],
         result=CircleResult(
             {row: tuple(map(tuple, values.tolist())) for row, values in tested.items()},
             {row: sum(r.seconds for r in results) for row, results in by_row.items()},
@@ -271,76 +280,40 @@ def _section(by_row: Mapping[str, list[DrawResult]], starts: int, tasks: list[Dr
     )
 
 
-def _tied_note(by_row: Mapping[str, list[DrawResult]], draws: int) -> str:
-    svm, softmax = (
-        sum((result.nearest_at_optimum or 0.0) < 1e-3 for result in by_row[method])
-        for method in ("svm-multi", "lr-multi")
-    )
-    return _PROSE("tied", svm=svm, softmax=softmax, draws=draws)
+def _tied_draws(results: list[DrawResult]) -> int:
+    """On how many draws two classes have the same weights at the optimum."""
+    return sum((result.nearest_at_optimum or 0.0) < _MAX_TIED_DISTANCE for result in results)
 
 
-def _remarks(
-    by_row: Mapping[str, list[DrawResult]],
-    tested: Mapping[str, Any],
-    spread: Sequence[float],
-    starts: int,
-) -> list[Remark]:
-    cells = [(method, k) for method in paper.methods("circle") for k in KS]
-    facts = {"draws": len(by_row["lr-multi"]), "spread": spread, "cells": len(cells)}
-    text = _PROSE("one_draw", **facts, outside=_outside_our_range(tested, cells))
-    remarks = [Remark("One draw says little", text)]
-    if SEVERAL in tested:
-        from_softmax, several = tested[TRUNCATED][:, 1], tested[SEVERAL][:, 1]
-        text = _PROSE("starts", softmax=from_softmax, several=several, starts=starts)
-        remarks.append(Remark("Where the descent starts matters", text))
-    pair = by_row[TRUNCATED][_figure_draw(by_row)].chosen[2].test
-    text = _PROSE("order", ours=pair[0], paper=paper.FIGURE_3[TRUNCATED][0])
-    return [*remarks, Remark("The order of the two labels", text)]
-
-
-def _outside_our_range(tested: Mapping[str, Any], cells: Sequence[tuple[str, int]]) -> list[str]:
-    """The paper's numbers that could not have come from one of our draws."""
+def _outside_our_range(tested: Mapping[str, Any]) -> list[tuple[str, int, float, float, float]]:
+    """Numbers that could not have come from one of our draws: whose, theirs, our range."""
     outside = []
-    for method, k in cells:
-        theirs, ours = paper.accuracy("circle", method, k), tested[method][:, k - 1]
-        if not ours.min() <= theirs <= ours.max():
-            name = f"{paper.display_name(method)} at top-{k}"
-            outside.append(f"{name} ({theirs}; ours {ours.min():.1f} to {ours.max():.1f})")
+    for method in paper.methods("circle"):
+        for k in KS:
+            theirs, ours = paper.accuracy("circle", method, k), tested[method][:, k - 1]
+            if not ours.min() <= theirs <= ours.max():
+                outside.append((paper.display_name(method), k, theirs, ours.min(), ours.max()))
     return outside
 
 
 def _figure_draw(by_row: Mapping[str, list[DrawResult]]) -> int:
     """The draw whose two models are nearest to the paper's figure."""
-    distances = []
-    for draw in range(len(by_row["lr-multi"])):
-        found = [by_row[method][draw].chosen[k].test for method, k in _FIGURE_3.items()]
-        theirs = [paper.FIGURE_3[method] for method in _FIGURE_3]
-        distances.append(float(np.abs(np.subtract(found, theirs)).sum()))
-    return int(np.argmin(distances))
+    found = [[r.chosen[k].test for r in by_row[method]] for method, k in _FIGURE_3.items()]
+    theirs = [[paper.FIGURE_3[method]] for method in _FIGURE_3]
+    return int(np.abs(np.subtract(found, theirs)).sum(axis=(0, 2)).argmin())
 
 
-def _rings(by_row: Mapping[str, list[DrawResult]], tasks: list[DrawTask]) -> Figure:
-    draw = _figure_draw(by_row)
-    panels, words = [], []
-    for method, k in _FIGURE_3.items():
-        model = by_row[method][draw].chosen[k]
-        name = paper.display_name(method)
-        (first, second), (their_first, their_second) = model.test, paper.FIGURE_3[method]
-        panels.append(_ring(tasks[draw], model, f"{name}\ntop-1 {first:.1f}%, top-2 {second:.1f}%"))
-        theirs = f"the paper {their_first} / {their_second}"
-        words.append(f"{name} (top-1 / top-2: {first:.1f} / {second:.1f}; {theirs})")
-    caption = _PROSE("rings", draw=draw, words=words)
-    return Figure("rings", "What two losses predict around the circle", caption, panels)
+def _ring(task: DrawTask, shown: _Shown) -> Picture:
+    """The training points, and in each direction the labels that a model predicts."""
+    title = "{}\ntop-1 {:.1f}%, top-2 {:.1f}%".format(shown.name, *shown.model.test)
 
-
-def _ring(task: DrawTask, model: DrawModel, title: str) -> Picture:
     def paint(ax: Any) -> None:
         from shortlist.plots import CirclePredictionsDisplay
 
         X, y = task.part("train")
         angles = np.linspace(0.0, 2 * np.pi, 1440, endpoint=False)
         directions = np.column_stack([np.cos(angles), np.sin(angles)])
-        predicted = scores(directions, np.array(model.weights))
+        predicted = scores(directions, np.array(shown.model.weights))
         CirclePredictionsDisplay.from_predictions(
             X, y + 1, angles, predicted, classes=np.arange(1, 4), ax=ax, title=title
         )
@@ -349,7 +322,8 @@ def _ring(task: DrawTask, model: DrawModel, title: str) -> Picture:
     return Picture(paint, alternative.replace("\n", ", "), (4.4, 5.0))
 
 
-def _quantiles(tested: Mapping[str, Any], starts: int) -> Figure:
+def _quantiles(tested: Mapping[str, Any], k: int, starts: int) -> Chart:
+    """The accuracies of some rows on every draw, sorted."""
     names = {
         "lr-multi": "softmax",
         "smooth-topk-svm:1": "smooth top-1 SVM",
@@ -358,15 +332,10 @@ def _quantiles(tested: Mapping[str, Any], starts: int) -> Figure:
         TRUNCATED: "truncated, from softmax",
         SEVERAL: f"truncated, {starts} starts",
     }
-    panels = []
-    for k in KS:
-        sorted_draws = {
-            name: np.sort(tested[row][:, k - 1]).tolist()
-            for row, name in names.items()
-            if row in tested
-        }
-        curves = {n: (range(1, len(values) + 1), values) for n, values in sorted_draws.items()}
-        series = numbered_series(curves)
-        title = f"Top-{k}"
-        panels.append(Chart("Draw, by accuracy", "Accuracy (%)", series, title, x_whole=True))
-    return Figure("draws", "How far the draws differ", _PROSE("draws"), panels)
+    curves = {
+        name: (range(1, len(tested[row]) + 1), np.sort(tested[row][:, k - 1]).tolist())
+        for row, name in names.items()
+        if row in tested
+    }
+    series = numbered_series(curves)
+    return Chart("Draw, by accuracy", "Accuracy (%)", series, f"Top-{k}", x_whole=True)

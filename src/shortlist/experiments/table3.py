@@ -1,7 +1,5 @@
 """Table 3: every method on a data set, each column by the model chosen for that k."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -9,6 +7,8 @@ from pathlib import Path
 
 import numpy as np
 
+from shortlist import datasets
+from shortlist.datasets.downloads import SOURCES
 from shortlist.experiments import paper
 from shortlist.experiments.comparison import (
     STAND_INS,
@@ -18,18 +18,17 @@ from shortlist.experiments.comparison import (
     is_truncated,
     mean_ranks,
 )
-from shortlist.experiments.descents import CHECKPOINTS, DescentTask
+from shortlist.experiments.descents import STEPS_SHOWN, DescentTask
 from shortlist.experiments.parts import (
     MissingData,
     Parts,
-    downloaded_parts,
+    in_single,
     letter_parts,
+    parts_of,
     read_parts,
-    stand_in_parts,
 )
 from shortlist.experiments.protocol import PathResult, PathTask, kernels_of, relative_cost
-from shortlist.experiments.report import Section, Table, Value
-from shortlist.experiments.table3_figures import PROSE
+from shortlist.experiments.report import Cell, Prose, Section, Table, Value
 from shortlist.experiments.table3_section import Table3Result, section
 from shortlist.experiments.units import Unit
 from shortlist.experiments.workers import Context
@@ -38,7 +37,7 @@ from shortlist.experiments.workers import Context
 MAX_EPOCHS = 300
 MAX_DESCENT_EPOCHS = 2000
 #: The quick version: examples of each part, exponents of C, passes over the data.
-_QUICK_SIZE, _QUICK_EXPONENTS, _QUICK_EPOCHS = 600, (-4, -2, 0, 2), 300
+_QUICK_EXAMPLES, _QUICK_EXPONENTS, _QUICK_EPOCHS = 600, (-4, -2, 0, 2), 300
 #: The paper's range of C.
 _SMALLEST_C, _LARGEST_C = 1e-5, 1e3
 _HINTS = {
@@ -47,6 +46,7 @@ _HINTS = {
     "news20": "give LibSVM's file (and test file), or allow the download from LibSVM's site",
     "aloi": "give LibSVM's file (and test file), or allow the download from LibSVM's site",
 }
+_RANKS_PROSE = Prose("ranks")
 _FEATURES_HINT = "give a folder with train.npy, train.labels.npy and so on, or train.npz and so on"
 
 
@@ -82,7 +82,7 @@ def run(
         else _known_parts(dataset, context, download)
     )
     if context.quick:
-        parts = parts.subsample(_QUICK_SIZE, context.seed)
+        parts = parts.subsample(_QUICK_EXAMPLES, context.seed)
         max_epochs = min(max_epochs, _QUICK_EPOCHS)
     table = table.with_classes(parts.n_classes)
     tasks = {m: _task(context, table, m, parts, tol, max_epochs) for m in table.methods}
@@ -99,15 +99,13 @@ def run(
 
 def _known_parts(dataset: str, context: Context, download: bool) -> Parts:
     """The examples of a data set that needs no file."""
-    from shortlist.datasets.downloads import SOURCES
-
     if dataset == "letter":
         # Single precision, as for all data here: a third less time, the same table to 0.3 points.
         return letter_parts(np.float32)
     if dataset in STAND_INS:
-        return stand_in_parts(dataset, seed=context.seed)
+        return parts_of(getattr(datasets, f"load_{dataset}")(random_state=context.seed))
     if download and dataset in SOURCES:
-        return downloaded_parts(dataset, seed=context.seed)
+        return parts_of(datasets.fetch(dataset, random_state=context.seed), in_single)
     raise MissingData(f"{dataset} needs its data: {_HINTS.get(dataset, _FEATURES_HINT)}")
 
 
@@ -141,11 +139,11 @@ def _unit(dataset: Dataset, task: PathTask, parts: Parts, suffix: str = "") -> U
 
 def _descent_units(context: Context, tasks: Mapping[str, PathTask], parts: Parts) -> list[Unit]:
     Cs = (1.0,) if context.quick else (1.0, 10.0, 100.0, 1000.0)
-    checkpoints = CHECKPOINTS[:4] if context.quick else CHECKPOINTS
+    steps_shown = STEPS_SHOWN[:4] if context.quick else STEPS_SHOWN
     return [
         Unit(
             f"letter, gradient descent, {paper.display_name(method)}",
-            DescentTask(method, task.data, Cs, checkpoints, task.tol, MAX_EPOCHS, task.seed),
+            DescentTask(method, task.data, Cs, steps_shown, task.tol, MAX_EPOCHS, task.seed),
             parts,
             1.5,
             kernels_of(method),
@@ -160,7 +158,8 @@ def _on_paper_grid(
 ) -> dict[str, PathResult]:
     """The convex methods with a far number again, on the grid the paper seems to have used.
 
-    That is a decade in its lambda = 1 / (C n), over its range of C. Only where the examples and
+    Its values are a decade apart in lambda = 1 / (C n), over the paper's range of C. Only where the
+    examples and
     the validation part are the paper's: else the numbers differ in any case.
     """
     far = {method for method, _ in outcome.far_places if not is_truncated(method)}
@@ -188,12 +187,7 @@ def ranks_section(results: Sequence[Table3Result]) -> Section:
     tables = [_ranks_table("ranks", of_paper, beside_paper=True)] if len(of_paper) > 1 else []
     if len(of_paper) < len(results):
         tables.append(_ranks_table("all-ranks", results, beside_paper=False))
-    return Section(
-        name="ranks",
-        title="Mean ranks over the data sets",
-        paragraphs=PROSE.paragraphs("ranks", n=len(results)),
-        tables=tables,
-    )
+    return _RANKS_PROSE.section("ranks", {"n": len(results)}, tables=tables)
 
 
 def _ranks_table(name: str, results: Sequence[Table3Result], *, beside_paper: bool) -> Table:
@@ -209,16 +203,12 @@ def _ranks_table(name: str, results: Sequence[Table3Result], *, beside_paper: bo
         ]
         columns[f"Top-{k}"] = mean_ranks(ours), mean_ranks(theirs)
     methods = list(columns["Top-1"][0])
-    titles = ", ".join(Dataset.named(result.dataset).title for result in results)
-    beside = ", and beside it the ranks of the paper’s numbers on the same data"
-    return Table(
-        name,
-        f"Mean rank of every method over {len(results)} data sets",
-        ["Method", *columns],
-        [[paper.display_name(m), *(_rank(m, *each) for each in columns.values())] for m in methods],
-        caption=f"{titles}. Ours{beside if beside_paper else ''}.",
-        groups=family_starts(methods),
-    )
+    rows: list[list[Cell]] = [
+        [paper.display_name(m), *(_rank(m, *each) for each in columns.values())] for m in methods
+    ]
+    titles = [Dataset.named(result.dataset).title for result in results]
+    facts, groups = {"titles": titles, "beside_paper": beside_paper}, family_starts(methods)
+    return _RANKS_PROSE.table("ranks", ["Method", *columns], rows, facts, name=name, groups=groups)
 
 
 def _rank(method: str, ours: Mapping[str, float], theirs: Mapping[str, float]) -> Value:

@@ -3,8 +3,6 @@
 The remarks say why some numbers are far from the paper's.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -12,7 +10,7 @@ from dataclasses import dataclass, replace
 from shortlist._progress import duration
 from shortlist.experiments import paper
 from shortlist.experiments.comparison import (
-    TOLERANCE,
+    MAX_POINTS_APART,
     Dataset,
     DatasetOutcome,
     Place,
@@ -24,12 +22,24 @@ from shortlist.experiments.comparison import (
 )
 from shortlist.experiments.descents import DescentResult
 from shortlist.experiments.protocol import MAX_K, Model, PathResult
-from shortlist.experiments.report import Remark, Section, Table, Value
-from shortlist.experiments.report.model import Cell
-from shortlist.experiments.table3_figures import PROSE, SOFTMAX, along_c, along_descent, gains_by_k
+from shortlist.experiments.report import Cell, Prose, Remark, Section, Table, Value
+from shortlist.plots.charts import Chart, Series
+
+Results = Mapping[str, PathResult]
 
 #: Two numbers count as different if a paired test has a smaller p than this.
-SIGNIFICANT = 0.05
+SIGNIFICANT_P = 0.05
+SOFTMAX = "lr-multi"
+#: The panels share one scale, in points; what losses give up far below it is cut off.
+_GAIN_LIMITS = (-6.0, 3.0)
+#: The numbers of the colours of losses and columns with this k.
+_COLORS = {1: 6, 3: 0, 5: 1, 10: 2}
+#: The methods whose accuracy is shown against C.
+_ALONG_C = (
+    *("svm-multi", "lr-multi", "smooth-topk-svm:1"),
+    *("topk-svm:5", "smooth-topk-svm:5", "topk-ent:5", "trunc-ent:5"),
+)
+_PROSE = Prose("table3")
 
 
 @dataclass(frozen=True)
@@ -44,7 +54,7 @@ class Table3Result:
     cpu_seconds: dict[str, float]
 
     @classmethod
-    def of(cls, outcome: DatasetOutcome) -> Table3Result:
+    def of(cls, outcome: DatasetOutcome) -> "Table3Result":
         results, ks = outcome.results, outcome.dataset.ks
         return cls(
             outcome.dataset.key,
@@ -60,77 +70,68 @@ def section(outcome: DatasetOutcome, tol: float, *, explain: bool = True) -> Sec
     """Everything about a data set; ``explain``: with remarks on differences from the paper."""
     dataset, parts, results = outcome.dataset, outcome.parts, outcome.results
     accuracy = accuracy_table(dataset, results)
-    on_grid = [_paper_grid_table(outcome)] if outcome.on_paper_grid else []
-    details = [*paired_tables(dataset, results), _training_table(results, dataset.ks)]
+    differences = [value.difference for value in accuracy.values if value.difference is not None]
+    seconds = sum(result.cpu_seconds for result in results.values())
+    facts = {
+        "dataset": dataset,
+        "parts": parts,
+        "models": [model for result in results.values() for model in result.models],
+        "tol": tol,
+        "tolerance": MAX_POINTS_APART,
+        "explain": explain,
+        "time": duration(seconds),
+        # Numbers on other examples cannot be compared with the paper's.
+        "apart": []
+        if outcome.other_facts
+        else sorted(abs(each) for each in differences if math.isfinite(each)),
+    }
     # Without a validation part only the models chosen for the table's ks are tested.
     every_k = tuple(range(1, min(MAX_K, parts.n_classes) + 1))
-    gains = gains_by_k(every_k if parts.X_val is not None else dataset.ks, results)
-    return Section(
-        name=dataset.key,
-        title=f"{dataset.title}: top-k accuracy of every loss",
-        paragraphs=PROSE.paragraphs("introduction", dataset=dataset, parts=parts),
-        headlines=_headlines(accuracy, outcome),
+    panels = {
+        "gains": _gains_by_k(every_k if parts.X_val is not None else dataset.ks, results),
+        "regularisation": _along_c(outcome),
+        "descent": _along_descent(outcome),
+    }
+    on_grid = [_paper_grid_table(outcome)] if outcome.on_paper_grid else []
+    details = [*paired_tables(dataset, results), _training_table(dataset, results)]
+    return _PROSE.section(
+        dataset.key,
+        facts,
         tables=[accuracy, *on_grid, *details],
-        figures=[*gains, *along_c(outcome), *along_descent(outcome, explain=explain)],
+        figures=[_PROSE.figure(block, each, facts) for block, each in panels.items() if each],
         remarks=_remarks(outcome) if explain else [],
-        protocol=_protocol(outcome, tol),
         result=Table3Result.of(outcome),
     )
 
 
-def _headlines(accuracy: Table, outcome: DatasetOutcome) -> list[tuple[str, str]]:
-    results = outcome.results.values()
-    seconds = sum(result.cpu_seconds for result in results)
-    n_models = sum(len(result.models) for result in results)
-    time = (duration(seconds), f"of processor time for training {n_models} models")
-    differences = [value.difference for value in accuracy.values if value.difference is not None]
-    apart = sorted(abs(each) for each in differences if math.isfinite(each))
-    if not apart or outcome.other_facts:
-        return [time]
-    within = sum(round(each, 1) <= TOLERANCE for each in apart)
-    return [
-        (f"{within} of {len(apart)}", f"numbers within {TOLERANCE} points of the paper’s"),
-        (f"{apart[len(apart) // 2]:.2f}", "points of difference in the median"),
-        time,
-    ]
+# --- tables --------------------------------------------------------------------------------------
 
 
-def accuracy_table(dataset: Dataset, results: Mapping[str, PathResult]) -> Table:
+def accuracy_table(dataset: Dataset, results: Results) -> Table:
     """Our numbers, beside the paper's if any, with standard errors and what equals the best."""
     ks = dataset.ks
-    chosen = {(m, k): result.chosen.get(k) for m, result in results.items() for k in ks}
+    chosen = {(m, k): each for m, r in results.items() for k, each in r.chosen.items() if k in ks}
+    n_test = max((each.n_test for each in chosen.values()), default=1)
     ours = {method: [result.accuracy(k) for k in ks] for method, result in results.items()}
     errors = {
-        method: [
-            standard_error(result.accuracy(k), found.n_test)
-            if (found := chosen[method, k])
-            else math.nan
-            for k in ks
-        ]
-        for method, result in results.items()
+        method: [standard_error(each, n_test) for each in row] for method, row in ours.items()
     }
     best = _best_methods(results, ks)
     notes = {
         (method, k): "°"
         for (method, k), found in chosen.items()
-        if found and method != best[k]
-        if compare(found.hits(), results[best[k]].chosen[k].hits()).p_value > SIGNIFICANT
+        if method != best[k]
+        if compare(found.hits(), chosen[best[k], k].hits()).p_value > SIGNIFICANT_P
     }
-    left_out = sum(result.n_left_out for result in results.values())
-    n_models = sum(len(result.models) for result in results.values())
-    return Table(
-        "accuracy",
-        f"Top-k accuracy (%) on {dataset.title}",
-        dataset.columns,
-        accuracy_rows(dataset, ours, errors, notes),
-        caption=PROSE("accuracy", dataset=dataset, left_out=left_out, models=n_models),
-        notes=[PROSE("as_good", significant=SIGNIFICANT)],
-        groups=family_starts(list(results)),
-        tolerance=TOLERANCE,
+    facts = {"dataset": dataset, "results": results, "significant": SIGNIFICANT_P}
+    rows = accuracy_rows(dataset, ours, errors, notes)
+    groups = family_starts(list(results))
+    return _PROSE.table(
+        "accuracy", dataset.columns, rows, facts, groups=groups, tolerance=MAX_POINTS_APART
     )
 
 
-def _best_methods(results: Mapping[str, PathResult], ks: Sequence[int]) -> dict[int, str]:
+def _best_methods(results: Results, ks: Sequence[int]) -> dict[int, str]:
     """The method with the largest accuracy at each k; a k that no model was chosen for has none."""
     having = {k: [method for method, result in results.items() if k in result.chosen] for k in ks}
     return {
@@ -140,35 +141,30 @@ def _best_methods(results: Mapping[str, PathResult], ks: Sequence[int]) -> dict[
     }
 
 
-def paired_tables(dataset: Dataset, results: Mapping[str, PathResult]) -> list[Table]:
+def paired_tables(dataset: Dataset, results: Results) -> list[Table]:
     """Every method against softmax, and against the best of each column."""
-    ks = dataset.ks
-    softmax = {k: SOFTMAX for k in ks if SOFTMAX in results and k in results[SOFTMAX].chosen}
+    softmax = results[SOFTMAX].chosen if SOFTMAX in results else {}
     references = {
-        "against-softmax": (softmax, "Points above softmax"),
-        "against-best": (_best_methods(results, ks), "Points below the best of each column"),
+        "against-softmax": dict.fromkeys(softmax, SOFTMAX),
+        "against-best": _best_methods(results, dataset.ks),
     }
-    return [
-        Table(
-            name,
-            title,
-            dataset.columns,
-            [
-                [paper.display_name(m), *(_compared(results, m, reference.get(k), k) for k in ks)]
-                for m in results
-            ],
-            caption=PROSE("paired"),
-            groups=family_starts(list(results)),
-            fold=True,
-        )
-        for name, (reference, title) in references.items()
-        if reference
-    ]
+    tables = []
+    for name, best in references.items():
+        rows = [
+            [paper.display_name(m), *(_compared(results, m, best.get(k), k) for k in dataset.ks)]
+            for m in results
+        ]
+        facts, groups = {"name": name}, family_starts(list(results))
+        if best:
+            tables.append(
+                _PROSE.table(
+                    "paired", dataset.columns, rows, facts, name=name, groups=groups, fold=True
+                )
+            )
+    return tables
 
 
-def _compared(
-    results: Mapping[str, PathResult], method: str, reference: str | None, k: int
-) -> Cell:
+def _compared(results: Results, method: str, reference: str | None, k: int) -> Cell:
     if reference is None or method == reference or k not in results[method].chosen:
         return "–"
     found = compare(results[method].chosen[k].hits(), results[reference].chosen[k].hits())
@@ -182,110 +178,74 @@ def _paper_grid_table(outcome: DatasetOutcome) -> Table:
         [replace(c, best=False, note="") if isinstance(c, Value) else c for c in row]
         for row in table.rows
     ]
-    title = "The rows with a far number again, on the paper’s likely grid"
-    caption = PROSE("paper_grid")
-    return replace(table, rows=rows, name="paper-grid", title=title, caption=caption, notes=[])
+    retold = _PROSE.table("paper_grid", table.columns, rows, {}, name="paper-grid")
+    return replace(retold, groups=table.groups, tolerance=table.tolerance)
 
 
-def _training_table(results: Mapping[str, PathResult], ks: Sequence[int]) -> Table:
+def _training_table(dataset: Dataset, results: Results) -> Table:
     rows: list[list[Cell]] = []
     for method, result in results.items():
-        models = {k: result.chosen[k].model for k in ks if k in result.chosen}
+        models = {k: each.model for k, each in result.chosen.items() if k in dataset.ks}
         gaps = [m.relative_gap for m in models.values() if math.isfinite(m.relative_gap)]
-        Cs = [f"{models[k].C:.3g}" if k in models else "–" for k in ks]
+        Cs = [f"{models[k].C:.3g}" if k in models else "–" for k in dataset.ks]
         counts = [str(len(result.models)), str(result.n_left_out)]
         gap = f"{max(gaps):.1e}" if gaps else "–"
         rows.append([paper.display_name(method), *Cs, gap, *counts, Value(result.cpu_seconds)])
-    chosen = [f"C for top-{k}" for k in ks]
-    return Table(
-        "training",
-        "Chosen C, certificates and time",
-        ["Method", *chosen, "Relative gap", "Models", "Left out", "Seconds"],
-        rows,
-        caption=PROSE("training"),
-        groups=family_starts(list(results)),
-        fold=True,
-    )
+    chosen = [f"C for top-{k}" for k in dataset.ks]
+    columns = ["Method", *chosen, "Relative gap", "Models", "Left out", "Seconds"]
+    groups = family_starts(list(results))
+    return _PROSE.table("training", columns, rows, {}, groups=groups, fold=True)
+
+
+# --- remarks -------------------------------------------------------------------------------------
 
 
 def _remarks(outcome: DatasetOutcome) -> list[Remark]:
     remarks = explain_far_cells(outcome, outcome.far_places) + explain_left_out(outcome)
     if outcome.dataset.in_paper and "svm-ova" in outcome.results:
-        remarks.append(Remark("One-vs-all rows", PROSE("one_vs_all")))
+        remarks.append(_PROSE.remark("one_vs_all", {}))
     return remarks
-
-
-def _protocol(outcome: DatasetOutcome, tol: float) -> list[str]:
-    models = [model for result in outcome.results.values() for model in result.models]
-    left_out = sum(not model.converged for model in models)
-    Cs = [model.C for model in models]
-    return PROSE.paragraphs("protocol", Cs=Cs, left_out=left_out, tol=tol, parts=outcome.parts)
 
 
 def explain_far_cells(outcome: DatasetOutcome, far: Sequence[Place]) -> list[Remark]:
     """Remarks on the cells that lie further from the paper's numbers than the tolerance."""
+
+    def remark(block: str, places: Sequence[Place], **more: object) -> list[Remark]:
+        cells = [outcome.cell(m, k) for m, k in places]
+        facts = {"cells": cells, "key": outcome.dataset.key, **more}
+        return [_PROSE.remark(block, facts)] if places else []
+
     if not outcome.dataset.in_paper:
         return []
     if not far:
-        return [Remark("Differences", PROSE("all_near", tolerance=TOLERANCE))]
+        return [_PROSE.remark("all_near", {"tolerance": MAX_POINTS_APART})]
     if outcome.other_facts:
-        return [Remark("Other data", PROSE("other_data", facts=outcome.other_facts))]
-    remarks = []
+        return [_PROSE.remark("other_data", {"facts": outcome.other_facts})]
     below = [(m, k) for m, k in far if is_truncated(m) and k < paper.split_method(m)[1]]
-    if below:
-        remarks.append(_on_truncated(outcome, below))
+    remarks = remark("truncated", below, stops=[_nearest(outcome, d) for d in outcome.descents])
     rest = [place for place in far if place not in below]
     # These have a remark of their own, whether or not they are far.
     rest = [(m, k) for m, k in rest if not _better_left_out(outcome.results[m], k)]
     if outcome.parts.X_val is None:
-        text = PROSE("own_selection", listed=_listed(outcome, rest))
-        return [*remarks, Remark("The choice of C", text)] if rest else remarks
+        return remarks + remark("own_selection", rest)
     on_grid = [(m, k) for m, k in rest if m in outcome.on_paper_grid]
-    if on_grid:
-        listed = "; ".join(_on_grid(outcome, m, k) for m, k in on_grid)
-        text = PROSE("grid", listed=listed, key=outcome.dataset.key)
-        remarks.append(Remark("The grid of C", text))
-    unexplained = [
-        (m, k)
-        for m, k in rest
-        if (m, k) not in on_grid
-        or outcome.dataset.is_far(m, k, outcome.on_paper_grid[m].accuracy(k))
-    ]
-    return remarks + [_on_selection(outcome, m, k) for m, k in unexplained]
+    remarks += remark("grid", on_grid)
+    for m, k in rest:
+        again = outcome.cell(m, k).on_paper_grid
+        if again is None or outcome.dataset.is_far(m, k, again):
+            remarks.append(_on_selection(outcome, m, k))
+    return remarks
 
 
-def _name(method: str, k: int) -> str:
-    return f"{paper.display_name(method)} at top-{k}"
-
-
-def _listed(outcome: DatasetOutcome, places: Sequence[Place]) -> str:
-    """Cells with our number and the paper's."""
-    return "; ".join(
-        f"{_name(m, k)}: {outcome.accuracy(m, k):.1f} against {outcome.paper_accuracy(m, k):.1f}"
-        for m, k in places
-    )
-
-
-def _on_truncated(outcome: DatasetOutcome, places: Sequence[Place]) -> Remark:
-    stops = []
-    for descent in outcome.descents:
-        steps, far = _nearest_steps(outcome, descent)
-        name = paper.display_name(descent.method)
-        stops.append(f"{steps} steps for {name} (then within {far:.1f} points in all columns)")
-    listed, key = _listed(outcome, places), outcome.dataset.key
-    text = PROSE("truncated", listed=listed, stops=stops, key=key)
-    return Remark("Truncated losses at small k", text)
-
-
-def _nearest_steps(outcome: DatasetOutcome, descent: DescentResult) -> tuple[int, float]:
-    """Where a descent is nearest to the paper's row: steps, and the largest difference."""
+def _nearest(outcome: DatasetOutcome, descent: DescentResult) -> tuple[str, int, float]:
+    """Where a descent is nearest to the paper's row: its name, steps, the largest difference."""
     apart = [
         [abs(a - outcome.paper_accuracy(descent.method, k)) for a in descent.accuracies(k)]
         for k in outcome.dataset.ks
     ]
     largest = [max(column) for column in zip(*apart, strict=True)]
     place = min(range(len(largest)), key=largest.__getitem__)
-    return descent.steps[place], largest[place]
+    return paper.display_name(descent.method), descent.steps[place], largest[place]
 
 
 def _better_left_out(result: PathResult, k: int) -> Model | None:
@@ -296,40 +256,93 @@ def _better_left_out(result: PathResult, k: int) -> Model | None:
 
 def explain_left_out(outcome: DatasetOutcome) -> list[Remark]:
     """A remark on the cells for which the validation examples prefer a model that was left out."""
-    listed = []
-    for method, k in [(method, k) for method in outcome.results for k in outcome.dataset.ks]:
-        model = _better_left_out(outcome.results[method], k)
-        if model is None:
-            continue
-        against = f"{outcome.accuracy(method, k):.1f}"
-        if outcome.dataset.in_paper:
-            against += f" against {outcome.paper_accuracy(method, k):.1f}"
-        gap = model.relative_gap
-        how = f"a relative gap of {gap:.1g}" if math.isfinite(gap) else f"status “{model.status}”"
-        listed.append(
-            f"{_name(method, k)}: {against}, best on the validation examples is C = "
-            f"{model.C:.3g}, with {how}"
-        )
-    if not listed:
-        return []
-    return [Remark("Models that did not converge", PROSE("left_out", listed="; ".join(listed)))]
-
-
-def _on_grid(outcome: DatasetOutcome, method: str, k: int) -> str:
-    """A number, with C on our grid and on the one that the paper seems to have used."""
-    ours, theirs = outcome.accuracy(method, k), outcome.paper_accuracy(method, k)
-    again = outcome.on_paper_grid[method].accuracy(k)
-    both = f"{ours:.1f}, the paper {theirs:.1f}, on its likely grid {again:.1f}"
-    return f"{_name(method, k)}: {both}"
+    left_out = [
+        (outcome.cell(method, k), model)
+        for method, result in outcome.results.items()
+        for k in outcome.dataset.ks
+        if (model := _better_left_out(result, k)) is not None
+    ]
+    return [_PROSE.remark("left_out", {"left_out": left_out})] if left_out else []
 
 
 def _on_selection(outcome: DatasetOutcome, method: str, k: int) -> Remark:
     """How much the choice of C alone moves the number."""
-    ours, theirs = outcome.accuracy(method, k), outcome.paper_accuracy(method, k)
+    cell = outcome.cell(method, k)
     models = [model for model in outcome.results[method].models if model.converged]
     best = max(model.val[k - 1] for model in models)
     error = standard_error(best, outcome.parts.X_val.shape[0])
     tests = [model.test[k - 1] for model in models if model.val[k - 1] >= best - error]
-    spread = standard_error(ours, outcome.parts.X_test.shape[0])
-    facts = {"ours": ours, "theirs": theirs, "tests": tests, "error": error, "spread": spread}
-    return Remark(_name(method, k), PROSE("selection", **facts))
+    spread = standard_error(cell.ours, outcome.parts.X_test.shape[0])
+    facts = {"cell": cell, "tests": tests, "error": error, "spread": spread}
+    return _PROSE.remark("selection", facts)
+
+
+# --- figures -------------------------------------------------------------------------------------
+
+
+def _gains_by_k(ks: Sequence[int], results: Results) -> list[Chart]:
+    """What each loss gains over softmax, in points, against k; one panel for each family."""
+    if SOFTMAX not in results:
+        return []
+    base = _curve(results[SOFTMAX], ks)
+    curves: dict[str, list[Series]] = {f.panel: [] for f in paper.FAMILIES.values() if f.panel}
+    for method, result in results.items():
+        panel, own_k = paper.family_of(method).panel, paper.split_method(method)[1]
+        if panel and method != SOFTMAX:
+            gain = [a - b for a, b in zip(_curve(result, ks), base, strict=True)]
+            name = "multiclass SVM" if method == "svm-multi" else f"k = {own_k}"
+            curves[panel].append(Series(name, ks, gain, color=_COLORS.get(own_k, 3), markers=True))
+    charts = [
+        Chart("k", "Points above softmax", series, title, y_limits=_GAIN_LIMITS, x_whole=True)
+        for title, series in curves.items()
+        if series
+    ]
+    return [replace(chart, levels=[(0.0, "")]) for chart in charts]
+
+
+def _curve(result: PathResult, ks: Sequence[int]) -> list[float]:
+    """Test accuracy at each k by the model that validation prefers for it."""
+    models = [model for model in result.models if model.converged]
+    if not models or not all(model.test for model in models):
+        return [result.accuracy(k) for k in ks]
+    best = [max(models, key=lambda model: model.val[k - 1]) for k in ks]
+    return [model.test[k - 1] for k, model in zip(ks, best, strict=True)]
+
+
+def _along_c(outcome: DatasetOutcome) -> list[Chart]:
+    """Validation accuracy against C for the losses of one label and of the top five."""
+    shown = [outcome.results[method] for method in _ALONG_C if method in outcome.results]
+    panels = []
+    for k in (1, 5):
+        if k not in outcome.dataset.ks or not shown:
+            continue
+        series = []
+        for number, result in enumerate(shown):
+            Cs = [model.C for model in result.models]
+            accuracies = [model.val[k - 1] for model in result.models]
+            # This curve covers that of the plain hinge, which shows between the dashes.
+            dash = int(result.method == "smooth-topk-svm:5")
+            name = paper.display_name(result.method)
+            series.append(Series(name, Cs, accuracies, number, dash, markers=True))
+        peaks = [max(s.y) for s in series]
+        # What happens at small C may be cut off; no curve may be missing as a whole.
+        limits = (min(max(peaks) - 25.0, min(peaks) - 3.0), max(peaks) + 2.0)
+        title = f"Top-{k} on the validation examples"
+        panels.append(Chart("C", "Accuracy (%)", series, title, "log", y_limits=limits))
+    return panels
+
+
+def _along_descent(outcome: DatasetOutcome) -> list[Chart]:
+    """How far from the paper's numbers gradient descent is after so many steps."""
+    x_label, y_label = "Steps of gradient descent from softmax", "Points above the paper’s"
+    panels = []
+    for descent in outcome.descents:
+        series = []
+        for k in outcome.dataset.ks:
+            theirs = outcome.paper_accuracy(descent.method, k)
+            above = [accuracy - theirs for accuracy in descent.accuracies(k)]
+            color = _COLORS.get(k, 3)
+            series.append(Series(f"top-{k}", descent.steps, above, color, markers=True))
+        title = paper.display_name(descent.method)
+        panels.append(Chart(x_label, y_label, series, title, "symlog", levels=[(0.0, "")]))
+    return panels

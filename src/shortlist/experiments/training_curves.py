@@ -1,7 +1,5 @@
 """Figures 1 and 2: duality gap and accuracy against time, ours and first-order baselines."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -9,13 +7,14 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from shortlist import losses
+from shortlist.estimators import TopKClassifier
 from shortlist.experiments.descents import BASELINES, Point, Primal, Trace
 from shortlist.experiments.parts import Parts, letter_parts, read_parts
-from shortlist.experiments.report import Figure, Section, Table
-from shortlist.experiments.report.model import Cell
-from shortlist.experiments.report.prose import Prose
+from shortlist.experiments.report import Cell, Figure, Prose, Section, Table
 from shortlist.experiments.units import Task, Unit
 from shortlist.experiments.workers import Context
+from shortlist.metrics import topk_accuracy
 from shortlist.plots.charts import Chart, numbered_series
 
 LOSSES = {"entropy": "softmax", "hinge": "multiclass SVM", "smooth_hinge": "smooth multiclass SVM"}
@@ -67,8 +66,6 @@ class TrainingTask(Task):
     seed: int
 
     def run(self, payload: Parts) -> Training:
-        from shortlist.estimators import TopKClassifier
-
         X, y, X_val, y_val = _examples(payload)
         model = TopKClassifier(self.loss, C=self.C, fit_intercept=False, max_epochs=1)
         # The first call loads or compiles the kernels; that is not training time.
@@ -96,9 +93,6 @@ class BaselineTask(Task):
     dual: float
 
     def run(self, payload: Parts) -> Training:
-        from shortlist import losses
-        from shortlist.metrics import topk_accuracy
-
         X, y, X_val, y_val = _examples(payload)
         classes, codes = np.unique(y, return_inverse=True)
 
@@ -178,15 +172,14 @@ def run(
         sets = {name: parts.subsample(500, context.seed) for name, parts in sets.items()}
         tol, limit = max(tol, 1e-4), min(limit, 0.5)
     results = [_runs(context, n, p, C, tol, limit, max_epochs) for n, p in sets.items()]
-    return Section(
-        name="convergence",
-        title="Convergence: duality gap and accuracy against time",
-        paragraphs=_PROSE.paragraphs("introduction"),
-        headlines=[headline for result in results for headline in _headline(result)],
+    softmax = {SETS[each.name]: each.runs["entropy"]["shortlist"] for each in results}
+    facts = {"C": C, "softmax": {name: t.seconds_to(t.gaps(), 1e-3) for name, t in softmax.items()}}
+    return _PROSE.section(
+        "convergence",
+        facts,
         tables=[_table(result) for result in results],
         figures_first=True,
         figures=[figure for result in results for figure in _figures(result)],
-        protocol=_PROSE.paragraphs("protocol", C=C),
         result=tuple(results),
     )
 
@@ -226,28 +219,14 @@ def _table(result: SetResult) -> Table:
         for solver, training in runs.items():
             values = training.suboptimality(result.dual(loss))
             rows.append([f"{words}, {SOLVERS[solver]}: suboptimality", *_times(training, values)])
-    levels = [f"{level:.0e}".replace("e-0", "e-") for level in LEVELS]
-    return Table(
-        f"times-{result.name}",
-        f"Seconds to reach a relative accuracy, {SETS[result.name]}",
-        ["Loss and solver", *levels],
-        rows,
-        caption=_PROSE("times"),
-        groups=groups,
-    )
+    columns = ["Loss and solver", *(f"{level:.0e}".replace("e-0", "e-") for level in LEVELS)]
+    facts, name = {"title": SETS[result.name]}, f"times-{result.name}"
+    return _PROSE.table("times", columns, rows, facts, name=name, groups=groups)
 
 
 def _times(training: Training, values: Sequence[float]) -> list[str]:
     times = [training.seconds_to(values, level) for level in LEVELS]
     return ["–" if seconds is None else f"{seconds:.3g}" for seconds in times]
-
-
-def _headline(result: SetResult) -> list[tuple[str, str]]:
-    softmax = result.runs["entropy"]["shortlist"]
-    seconds = softmax.seconds_to(softmax.gaps(), 1e-3)
-    if seconds is None:
-        return []
-    return [(f"{seconds:.2g} s", f"to a gap of 1e-3, softmax on {SETS[result.name]}")]
 
 
 def _figures(result: SetResult) -> list[Figure]:
@@ -257,20 +236,14 @@ def _figures(result: SetResult) -> list[Figure]:
     level = [(1e-3, "1e-3, where we stop")]
     gap = Chart(_TIME, "Relative duality gap", numbered_series(gaps), "Gap", "log", "log")
     accuracy = Chart(_TIME, "Top-1 accuracy (%)", numbered_series(accuracies), "Accuracy", "log")
-    title = SETS[result.name]
+    panels = {
+        "gap": [replace(gap, levels=level), accuracy],
+        "baselines": [_against(result, loss) for loss in SMOOTH],
+    }
+    facts = {"title": SETS[result.name]}
     return [
-        Figure(
-            f"gap-{result.name}",
-            f"Gap and accuracy against time, {title}",
-            _PROSE("gap"),
-            [replace(gap, levels=level), accuracy],
-        ),
-        Figure(
-            f"baselines-{result.name}",
-            f"Our solver and two others, {title}",
-            _PROSE("baselines"),
-            [_against(result, loss) for loss in SMOOTH],
-        ),
+        _PROSE.figure(block, charts, facts, name=f"{block}-{result.name}")
+        for block, charts in panels.items()
     ]
 
 

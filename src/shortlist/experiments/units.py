@@ -4,8 +4,6 @@ A unit's task is a frozen dataclass: its fields are the parameters, its method `
 The result is a frozen dataclass as well. Both are stored as JSON.
 """
 
-from __future__ import annotations
-
 import hashlib
 import inspect
 import json
@@ -149,6 +147,6 @@ def fingerprint(*arrays: Any) -> str:
         for part in parts:
             dense = np.ascontiguousarray(part)
             digest.update(f"{dense.dtype.str}{dense.shape}".encode())
-            # Names of classes are Python objects now and then: their text stands for them.
+            # Names of classes may be Python objects. Their text is hashed.
             digest.update(repr(dense.tolist()).encode() if dense.dtype.hasobject else dense.data)
     return digest.hexdigest()[:16]

@@ -1,7 +1,5 @@
 """Units computed one after the other or in parallel processes, stored as they are finished."""
 
-from __future__ import annotations
-
 import os
 import signal
 import threading
@@ -12,14 +10,16 @@ from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from joblib import Parallel, cpu_count, delayed
+from rich.console import Console
+from sklearn.exceptions import ConvergenceWarning
+from threadpoolctl import threadpool_limits
 
 from shortlist._progress import TaskProgress, progress_on
 from shortlist._signals import handled, leave
 from shortlist.experiments.units import Unit, UnitStore
-
-if TYPE_CHECKING:
-    from rich.console import Console
 
 #: Finished units lie here, within the output folder.
 UNITS = "units"
@@ -49,8 +49,6 @@ class Context:
 
 def default_jobs() -> int:
     """The number of processors that affinity and control groups leave to this process."""
-    from joblib import cpu_count
-
     return cpu_count()
 
 
@@ -76,10 +74,9 @@ def compute(
     total = sum(units[number].weight for number in pending)
     remark = f"{n_stored} stored before" if n_stored else ""
     progress = progress_on(console, title, count=len(pending), total=total, remark=remark)
-    with progress, handled(leave, ["SIGTERM"]):
-        run = _run_here if jobs == 1 else _run_in_processes
-        with closing(run(units, pending, store, jobs, progress)) as finished:
-            results.update(finished)
+    run = closing(_run(units, pending, store, jobs, progress))
+    with progress, handled(leave, ["SIGTERM"]), run as finished:
+        results.update(finished)
     return list(results.values())
 
 
@@ -97,25 +94,14 @@ def _in_good_order(units: Sequence[Unit], pending: list[int]) -> list[int]:
     return firsts + [number for number in by_weight if number not in firsts]
 
 
-def _run_here(
+def _run(
     units: Sequence[Unit], pending: list[int], store: UnitStore, jobs: int, progress: TaskProgress
 ) -> Generator[tuple[int, Any]]:
-    for number in pending:
-        progress.begin(units[number].name)
-        yield number, _work(units[number], store)
-        progress.finish(units[number].name, units[number].weight)
-
-
-def _run_in_processes(
-    units: Sequence[Unit], pending: list[int], store: UnitStore, jobs: int, progress: TaskProgress
-) -> Generator[tuple[int, Any]]:
-    from joblib import Parallel, delayed
-
     # loky starts its processes afresh, without importing the caller's main module, and maps
-    # large arrays into memory once for all of them.
+    # large arrays into memory once for all of them. A single job runs in this process.
     parallel = Parallel(n_jobs=jobs, backend="loky", return_as="generator_unordered")
     results = parallel(
-        delayed(_work_elsewhere)(number, units[number], store, os.getpid()) for number in pending
+        delayed(_numbered)(number, units[number], store, os.getpid()) for number in pending
     )
     # Units are taken in the order given, so the next one begins when one has ended.
     waiting = iter(pending)
@@ -132,21 +118,16 @@ def _run_in_processes(
             yield finished
 
 
-def _work_elsewhere(number: int, unit: Unit, store: UnitStore, parent: int) -> tuple[int, Any]:
-    _end_with(parent)
-    return number, _work(unit, store)
-
-
-def _work(unit: Unit, store: UnitStore) -> Any:
-    from sklearn.exceptions import ConvergenceWarning
-    from threadpoolctl import threadpool_limits
-
+def _numbered(number: int, unit: Unit, store: UnitStore, caller: int) -> tuple[int, Any]:
+    """Compute a unit and store its result, for the process ``caller``."""
+    if os.getpid() != caller:
+        _end_with(caller)
     # Processes share the machine among themselves: threads of a linear algebra library on top
     # would only get in each other's way. A gap that is not reached is part of the result.
     with threadpool_limits(1), warnings.catch_warnings(), _ctrl_c_not_swallowed():
         warnings.simplefilter("ignore", ConvergenceWarning)
         result = unit.task.run(unit.payload)
-    return store.put(unit, result)
+    return number, store.put(unit, result)
 
 
 @cache

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from shortlist._jit import kernel_array, njit
+from shortlist.errors import ParameterError
 from shortlist.losses import kernels
 from shortlist.losses.domains import domain_of
 from shortlist.losses.kernels import Kernels, hash_of_parameters, register, same_parameters
@@ -105,15 +106,16 @@ def check_margins(margins: ArrayLike) -> NDArray:
     table = np.array(margins)
     square = table.ndim == 2 and table.shape[0] == table.shape[1]
     if table.dtype.kind not in "fiu" or not (table.ndim == 1 or square) or table.shape[0] < 2:
-        raise ValueError(
-            "margins must be numbers, one for each class or a square matrix of one for each label "
-            f"and wrong label; got shape {table.shape} of {table.dtype}"
+        raise ParameterError(
+            "margins",
+            "must be numbers, one for each class or a square matrix of one for each label and "
+            f"wrong label; got shape {table.shape} of {table.dtype}",
         )
     table = table.astype(np.float64)
     if square:
         np.fill_diagonal(table, 0.0)
     if not (np.isfinite(table).all() and (table >= 0).all() and table.any()):
-        raise ValueError("margins must be finite, zero or larger and not all zero")
+        raise ParameterError("margins", "must be finite, zero or larger and not all zero")
     return table
 
 
@@ -134,6 +136,7 @@ def ldam_margins(totals: ArrayLike) -> NDArray:
     """
     counts = np.array(totals, dtype=np.float64)
     if counts.ndim != 1 or not (np.isfinite(counts).all() and (counts >= 0).all() and counts.any()):
-        raise ValueError("totals must be numbers of examples, one for each class, not all zero")
+        problem = "must be numbers of examples, one for each class, not all zero"
+        raise ParameterError("totals", problem)
     least = counts[counts > 0].min()
     return (least / np.maximum(counts, least)) ** 0.25

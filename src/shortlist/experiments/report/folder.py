@@ -3,8 +3,6 @@
 The page is one HTML file that needs nothing else: no network, no scripts, no further files.
 """
 
-from __future__ import annotations
-
 import csv
 import io
 import json
@@ -17,13 +15,13 @@ from shortlist._files import atomic_write
 from shortlist._json import plain
 from shortlist.experiments import paper
 from shortlist.experiments.report.model import Report, Section, Table, Value
-from shortlist.experiments.report.prose import asset
+from shortlist.experiments.report.prose import templates
 from shortlist.experiments.report.text import to_html, to_plain
 from shortlist.plots import charts
 
 PAGE = "report.html"
 DATA = "results.json"
-TEMPLATE, STYLE = "report.html.j2", "report.css"
+TEMPLATE = "report.html.j2"
 
 
 def write(report: Report, folder: Path) -> list[Path]:
@@ -47,10 +45,7 @@ def page(report: Report, pictures: Mapping[str, list[str]]) -> str:
     A figure without pictures says that it needs matplotlib.
     """
     template = _environment().get_template(TEMPLATE)
-    numbers = _numbers(report)
-    return template.render(
-        report=report, pictures=pictures, numbers=numbers, paper=paper, style=asset(STYLE)
-    )
+    return template.render(report=report, pictures=pictures, numbers=_numbers(report), paper=paper)
 
 
 def table_csv(table: Table) -> str:
@@ -146,13 +141,9 @@ def _table_data(table: Table) -> list[dict[str, Any]]:
 
 
 def _environment() -> Any:
-    from jinja2 import Environment, FunctionLoader, StrictUndefined
     from markupsafe import Markup
 
-    environment = Environment(
-        loader=FunctionLoader(asset), autoescape=True, undefined=StrictUndefined
-    )
-    environment.trim_blocks = environment.lstrip_blocks = True
+    environment = templates(autoescape=True)
     # to_html escapes what it is given; nothing else is marked as safe but our own pictures.
     environment.filters["markdown"] = lambda text: Markup(to_html(text))
     return environment

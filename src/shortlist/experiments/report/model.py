@@ -4,8 +4,6 @@ Texts are Markdown in a small way: lines with **strong**, *emphasis*, `code` and
 [links](#anchor), nothing else.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass

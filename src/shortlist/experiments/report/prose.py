@@ -1,49 +1,112 @@
-"""The prose of sections: Jinja templates in ``assets``, one for each experiment.
+"""The words of sections: Jinja templates in ``assets``, one for each experiment.
 
 A template holds blocks, which are called by their names. Blank lines part the paragraphs of a
-block; within a paragraph the lines are joined.
+block; within a paragraph the lines are joined. The block of a table, figure, remark or section
+begins with its title: a paragraph of its own, with # in front.
 """
 
-from __future__ import annotations
-
+import math
 import re
+from collections.abc import Mapping, Sequence
 from functools import cache
-from importlib.resources import files
 from typing import Any
+
+from shortlist.experiments.report.model import Cell, Figure, Remark, Section, Table, Value
+from shortlist.plots.charts import Panel
+
+Facts = Mapping[str, Any]
 
 
 class Prose:
-    """The texts of an experiment, ``assets/<name>.md.j2``."""
+    """The texts of an experiment, ``assets/<name>.md.j2``, and what is made of them.
+
+    ``facts`` are the variables of a block.
+    """
 
     def __init__(self, name: str) -> None:
         self._name = f"{name}.md.j2"
 
-    def paragraphs(self, block: str, **values: Any) -> list[str]:
-        """The paragraphs of a block, with its variables set; those left empty are left out."""
+    def paragraphs(self, block: str, **facts: Any) -> list[str]:
+        """The paragraphs of a block; those left empty are left out."""
         template = _environment().get_template(self._name)
-        text = "".join(template.blocks[block](template.new_context(values)))
+        text = "".join(template.blocks[block](template.new_context(facts)))
         found = (re.sub(r"[ \n]+", " ", part).strip() for part in re.split(r"\n\s*\n", text))
         return [paragraph for paragraph in found if paragraph]
 
-    def __call__(self, block: str, **values: Any) -> str:
+    def __call__(self, block: str, **facts: Any) -> str:
         """A block of one paragraph; empty if its conditions leave nothing."""
-        return " ".join(self.paragraphs(block, **values))
+        return " ".join(self.paragraphs(block, **facts))
+
+    def remark(self, block: str, facts: Facts) -> Remark:
+        topic, texts = self._titled(block, facts)
+        return Remark(topic, " ".join(texts))
+
+    def figure(
+        self, block: str, panels: Sequence[Panel], facts: Facts, *, name: str | None = None
+    ) -> Figure:
+        title, texts = self._titled(block, facts)
+        return Figure(name or block, title, " ".join(texts), panels)
+
+    def table(
+        self,
+        block: str,
+        columns: Sequence[str],
+        rows: Sequence[Sequence[Cell]],
+        facts: Facts,
+        *,
+        name: str | None = None,
+        **options: Any,
+    ) -> Table:
+        """A table. Paragraphs with > in front are its notes, the others its caption."""
+        title, texts = self._titled(block, facts)
+        notes = [text.removeprefix("> ") for text in texts if text.startswith("> ")]
+        caption = " ".join(text for text in texts if not text.startswith("> "))
+        return Table(name or block, title, columns, rows, caption, notes, **options)
+
+    def section(self, name: str, facts: Facts, **parts: Any) -> Section:
+        """A section: its blocks are "section", and "headlines" and "protocol" if there are any.
+
+        A headline is a number between ** and what it is.
+        """
+        title, paragraphs = self._titled("section", facts)
+        known = _environment().get_template(self._name).blocks
+        headlines, protocol = (
+            self.paragraphs(block, **facts) if block in known else []
+            for block in ("headlines", "protocol")
+        )
+        told = [(n, what.strip()) for _, n, what in (each.split("**") for each in headlines)]
+        return Section(name, title, paragraphs, headlines=told, protocol=protocol, **parts)
+
+    def _titled(self, block: str, facts: Facts) -> tuple[str, list[str]]:
+        title, *texts = self.paragraphs(block, **facts)
+        return title.removeprefix("# "), texts
 
 
-def asset(name: str) -> str:
-    """The text of a file in ``assets``."""
-    return files(__package__).joinpath("assets", name).read_text(encoding="utf-8")
+def templates(*, autoescape: bool) -> Any:
+    """The environment of the templates in ``assets``; an unknown variable is an error."""
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+
+    environment = Environment(loader=PackageLoader(__package__, "assets"), autoescape=autoescape)
+    environment.undefined = StrictUndefined
+    # A line that holds only a condition leaves no blank line: it would part paragraphs.
+    environment.trim_blocks = environment.lstrip_blocks = True
+    return environment
 
 
 @cache
 def _environment() -> Any:
-    from jinja2 import Environment, FunctionLoader, StrictUndefined
-
-    # Texts are Markdown; the page escapes them.
-    environment = Environment(
-        loader=FunctionLoader(asset), autoescape=False, undefined=StrictUndefined
-    )
-    # A line that holds only a condition leaves no blank line: it would part paragraphs.
-    environment.trim_blocks = environment.lstrip_blocks = True
+    environment = templates(autoescape=False)  # texts are Markdown; the page escapes them
     environment.filters["points"] = lambda number, digits=1: f"{number:.{digits}f}"
+    environment.filters["signed"] = _signed
+    environment.filters["listed"] = _listed
+    environment.tests["finite"] = math.isfinite
     return environment
+
+
+def _signed(number: float, digits: int = 2) -> str:
+    return Value(number, digits=digits).signed_text(number)
+
+
+def _listed(items: Sequence[Any]) -> str:
+    *first, last = map(str, items or ["none"])
+    return f"{', '.join(first)} and {last}" if first else last

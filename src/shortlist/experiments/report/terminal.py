@@ -1,7 +1,5 @@
 """Sections on a terminal."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Literal
 
@@ -80,7 +78,7 @@ def _laid_out(table: Table, layout: _Layout) -> RichTable:
         values = [cell for cell in cells if isinstance(cell, Value)]
         width = max((len(value.difference_text) for value in values), default=0)
         texts = [_text(cell, table.tolerance, width, layout) for cell in cells]
-        # Unless it is told, rich takes for granted that lines may be broken between words.
+        # Rich breaks lines between words unless it is told not to.
         whole = bool(values) or (place == 0 and not layout.names_wrap)
         lines = [Text(name), *(line for text in texts for line in text.split())]
         min_width = max(line.cell_len for line in lines) if whole else None

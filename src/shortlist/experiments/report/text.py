@@ -1,7 +1,5 @@
 """The Markdown of reports: a line with **strong**, *emphasis*, `code` and [links](#anchor)."""
 
-from __future__ import annotations
-
 import re
 from functools import cache
 from typing import Any

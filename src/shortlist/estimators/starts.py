@@ -1,0 +1,230 @@
+"""Where training begins: at zero, or at the duals or weights that an earlier fit has left.
+
+``of_fit``             a fit with ``warm_start``: the same rows again, C and weights may differ
+``from_changed_rows``  an update: rows came and went
+``from_weights``       only weights are left: a model from a file, or one that workers trained
+
+A path over C has its own starts (:mod:`shortlist.solvers.strategy.path`), by the same rule: if a
+descent was needed before, begin with a descent from its weights, unless costs fell.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from shortlist.estimators.training import constant_feature
+from shortlist.losses import Loss
+from shortlist.solvers.duals import Duals, as_array, may_be_changed, store
+from shortlist.solvers.problem import Problem
+from shortlist.solvers.storage import Costs, State
+from shortlist.solvers.storage.base import chunks
+from shortlist.solvers.strategy.path import state_from_duals
+from shortlist.solvers.strategy.train import Solution
+
+# New rows are visited first if they are at most this share of all rows. More of them change the
+# duals of all others.
+MAX_SHARE_OF_FRESH_ROWS = 0.1
+
+
+class Start(NamedTuple):
+    """A state of duals to go on from, weights to descend from, both, or neither."""
+
+    state: State | None = None
+    weights: NDArray | None = None
+
+
+COLD = Start()
+
+
+class Rows(NamedTuple):
+    """Examples as they were checked: features, labels and the user's weights, if any."""
+
+    X: Any
+    y: NDArray
+    sample_weight: NDArray | None
+
+    @property
+    def in_memory(self) -> bool:
+        return isinstance(self.X, np.ndarray) or sparse.issparse(self.X)
+
+    @property
+    def nbytes(self) -> int:
+        parts = (
+            (self.X.data, self.X.indices, self.X.indptr) if sparse.issparse(self.X) else [self.X]
+        )
+        return sum(part.nbytes for part in parts)
+
+
+class LastFit(NamedTuple):
+    """The state from which a warm start or an update continues."""
+
+    solution: Solution
+    loss: Loss
+    costs: Costs
+    classes: NDArray
+    rows: Rows | None = None
+
+    @property
+    def nbytes(self) -> int:
+        return self.solution.state.duals.nbytes + (0 if self.rows is None else self.rows.nbytes)
+
+
+class LoadedFit(NamedTuple):
+    """The loss and classes of a model whose duals are gone: from a file, or trained by workers."""
+
+    loss: Loss
+    classes: NDArray
+
+
+def of_fit(model: Any, problem: Problem) -> Start:
+    """The start of a classifier's ``fit``: cold, unless ``warm_start`` has something that fits."""
+    if not model.warm_start:
+        return COLD
+    if (last := getattr(model, "_last", None)) is not None:
+        return _from_last_fit(last, problem)
+    if (loaded := getattr(model, "_loaded", None)) is not None:
+        return _from_loaded(model, loaded, problem)
+    return COLD
+
+
+def _from_last_fit(last: LastFit, problem: Problem) -> Start:
+    """Go on from the duals, the weights or both, if the labels and the loss are the same."""
+    if not _duals_fit(last, problem):
+        return COLD
+    solution, state = last.solution, last.solution.state
+    shape = problem.storage.zero_weights(problem.n_classes).shape
+    same_features = problem.storage.explicit and solution.weights.shape == shape
+    weights = solution.weights if same_features else None
+    if not problem.keeps_duals:
+        return Start(weights=weights)
+    costs_fell = bool((problem.costs.cost < last.costs.cost).any())
+    descends = problem.loss.convex and solution.result.by_descent and not costs_fell
+    if descends and weights is not None and problem.loss.smooth:
+        return Start(weights=weights)
+    # Gradients of a hinge are poor duals, so the model keeps its duals with the weights.
+    start = state_from_duals(problem, state.duals, state.starts)
+    start.best = weights
+    return Start(start, weights if descends else None)
+
+
+def _from_loaded(model: Any, loaded: LoadedFit, problem: Problem) -> Start:
+    """Go on from the weights, if the loss, the classes and the number of features are the same."""
+    weights = problem.storage.zero_weights(problem.n_classes)
+    same_classes = np.array_equal(loaded.classes, model.classes_)
+    if loaded.loss != problem.loss or not same_classes:
+        return COLD
+    if model.coef_.shape[1] != len(weights) - 1:
+        return COLD
+    coef, intercept = model._class_weights()
+    bias = constant_feature(model)
+    weights[:-1], weights[-1] = coef.T, intercept / bias if bias else 0.0
+    return from_weights(problem, weights)
+
+
+def starts_from_weights(loss: Loss) -> bool:
+    """Whether weights alone are a start for a loss: where it has gradients, they are good duals.
+
+    Hinges start cold: a descent on their smoothed versions takes longer than SDCA from zero, also
+    from weights that are nearly the best.
+    """
+    return loss.smooth
+
+
+def from_weights(problem: Problem, weights: NDArray) -> Start:
+    """Go on from weights alone, with gradients for duals where there are any to keep."""
+    if not starts_from_weights(problem.loss):
+        return COLD
+    if not (problem.keeps_duals and problem.loss.convex):
+        return Start(weights=weights)
+    state = problem.zero_state()
+    problem.fill_duals(weights, state)
+    return Start(state, weights)
+
+
+def _duals_fit(last: LastFit, problem: Problem) -> bool:
+    """Whether the duals of the last fit are a start for ``problem``, whose costs may differ."""
+    state = last.solution.state
+    same_shape = state.duals.shape == (problem.storage.n, problem.n_classes)
+    if not same_shape or state.duals.dtype != problem.storage.dtype:
+        return False
+    # Duals for another loss or other labels may be infeasible.
+    if last.loss != problem.loss or not np.array_equal(last.costs.y, problem.costs.y):
+        return False
+    # The arrays may be read-only memory maps.
+    return may_be_changed(state.duals) and state.starts.flags.writeable
+
+
+def from_changed_rows(last: LastFit, problem: Problem, classes: NDArray, kept: NDArray) -> Start:
+    """Go on from the duals of the rows ``kept``, which come first in ``problem``.
+
+    The dual of an example stays feasible whatever happens to the others. New rows start from zero.
+    """
+    there = np.isin(last.classes, classes)
+    columns = np.searchsorted(classes, last.classes[there])
+    solution = last.solution
+    weights = problem.storage.zero_weights(len(classes))
+    weights[:, columns] = solution.weights[:, there]
+    if not problem.keeps_duals:
+        return Start(weights=weights)
+    new_classes = len(columns) < len(classes)
+    duals = _carried(problem, solution.state.duals, kept, there, columns)
+    starts = np.zeros((problem.storage.n, 2))
+    if not new_classes:
+        starts[: len(kept)] = solution.state.starts[kept]
+    elif problem.loss.dual_loss.smooth:
+        _give_shares(problem, duals, weights, len(kept), columns)
+    state = state_from_duals(problem, duals, starts)
+    few = problem.storage.n - len(kept) <= MAX_SHARE_OF_FRESH_ROWS * problem.storage.n
+    if few and not new_classes:  # all rows have to make room for a new class
+        state.fresh = np.arange(len(kept), problem.storage.n)
+    by_descent = problem.loss.convex and solution.result.by_descent
+    return Start(state, weights if by_descent else None)
+
+
+def _carried(
+    problem: Problem, old: Duals, kept: NDArray, there: NDArray, columns: NDArray
+) -> Duals:
+    """The duals of the rows that stay, in their new columns; zero for those of new rows.
+
+    A row that had a share on a class that is gone starts from zero.
+    """
+    m, y = problem.n_classes, problem.costs.y
+    duals = problem.zero_duals()
+    for part in chunks(len(kept), m * duals.dtype.itemsize):
+        before = as_array(old[kept[part]])
+        now = np.zeros((len(before), m), duals.dtype)
+        now[:, columns] = before[:, there]
+        now[before[:, ~there].any(axis=1)] = 0
+        store(duals, part, y[part], now)
+    return duals
+
+
+def _give_shares(
+    problem: Problem, duals: Duals, weights: NDArray, n_kept: int, columns: NDArray
+) -> None:
+    """Give new classes the shares of the gradients at ``weights``, where they are zero.
+
+    A share of zero would stay near zero for long. The old classes' shares, in ``columns``, are
+    scaled to leave room. Where that is not feasible, the gradient is taken as a whole.
+    """
+    loss, y, m = problem.loss.dual_loss, problem.costs.y, problem.n_classes
+    new = np.setdiff1d(np.arange(m), columns)
+    state = problem.zero_state()
+    problem.fill_duals(weights, state)
+    for part in chunks(n_kept, m * duals.dtype.itemsize):
+        gradient, mixed = as_array(state.duals[part]), as_array(duals[part]).copy()
+        share = gradient[:, new]
+        if loss.separable:
+            # Gradients at scores of zero put half of every row into the class, but few rows belong
+            # to it.
+            share = share * (1 - n_kept / problem.storage.n)
+        else:
+            given = share.sum(axis=1)
+            mixed *= (1 - given)[:, None]
+            mixed[np.arange(len(mixed)), y[part]] -= given
+        mixed[:, new] = share
+        infeasible = ~np.isfinite(loss.row_conjugates(mixed, y[part]))
+        mixed[infeasible] = gradient[infeasible]
+        store(duals, part, y[part], mixed)
