@@ -65,7 +65,8 @@ class LossOptions:
     loss: LossName = option(
         "--loss LOSS",
         "What to minimise: entropy (softmax regression at k=1), smooth_hinge, hinge (the "
-        "multiclass SVM at k=1), truncated_entropy (nonconvex), or one-vs-all: ova_logistic, "
+        "multiclass SVM at k=1), truncated_entropy (nonconvex), mixed_entropy or "
+        "mixed_smooth_hinge (the mean over 1 to k), or one-vs-all: ova_logistic, "
         "ova_smooth_hinge, ova_hinge. softmax is entropy at k=1.",
         LossName("entropy"),
     )
@@ -138,7 +139,7 @@ class ShapeOptions:
     )
     smoothing: float = option(
         "--smoothing NUMBER",
-        "How much smooth_hinge and ova_smooth_hinge are rounded; near 0 they are the plain hinges.",
+        "How much the smooth hinges are rounded; near 0 they are the plain hinges.",
         1.0,
     )
     margins: str | None = option(
@@ -149,7 +150,7 @@ class ShapeOptions:
     rank_weights: str | None = option(
         "--rank-weights NUMBERS",
         "Weights of the worst, second worst, ... wrong label, for the hinges, such as 3,2,1; in "
-        "place of k equal ones.",
+        "place of k equal ones. For the mixtures, the weights that stand for the shares of each k.",
     )
     bias: float = option(
         "-B --bias NUMBER",
