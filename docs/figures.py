@@ -69,7 +69,7 @@ RANKS = (2 / 3, 1 / 3)
 
 
 def regret_beyond(quick: bool) -> plt.Figure:
-    """The hinges that the paper does not have, beside alpha and beta."""
+    """The losses that the paper does not have, beside the hinges alpha and beta."""
     k, gamma = 2, 2.0
     others = {
         "α": {"k": k},
@@ -82,6 +82,8 @@ def regret_beyond(quick: bool) -> plt.Figure:
         f"smooth, {n}": losses.get("smooth_hinge", smoothing=gamma, **p) for n, p in others.items()
     }
     shown |= {f"plain, {name}": losses.get("hinge", **p) for name, p in list(others.items())[2:]}
+    shown["smooth, mixed α"] = losses.get("mixed_smooth_hinge", k=k, smoothing=gamma)
+    shown["entropies, mixed α"] = losses.get("mixed_entropy", k=k)
     options = {"n_random": 0, "n_descents": 0, "epsilons": [0.2, 0.8]} if quick else {}
     shown = dict(list(shown.items())[:2]) if quick else shown
     figure, ax = plt.subplots(figsize=(WIDTH, 5.0), layout="constrained")
@@ -99,6 +101,7 @@ def regret_of_families(quick: bool) -> plt.Figure:
         "β": ("smooth_hinge", {"k": k, "variant": "beta"}),
         "α as printed": ("smooth_hinge", {"k": k, "variant": "printed"}),
         "ranks 2:1, β": ("smooth_hinge", {"variant": "beta", "rank_weights": RANKS}),
+        "mixed α, k = 1, 2": ("mixed_smooth_hinge", {"k": k}),
         "one-vs-all": ("ova_smooth_hinge", {}),
     }
     smoothings = [1.0, 2.0] if quick else 2.0 ** np.arange(-3.0, 4.5, 0.5)

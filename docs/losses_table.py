@@ -35,7 +35,7 @@ def markdown(columns: Sequence[str] | None = None) -> str:
 
 def _cell(column: str, text: str) -> str:
     text = text.replace("|", r"\|")
-    return f"`{text}`" if column in _CODE and text else text
+    return f"`{text}`" if column in _CODE and text not in ("", "none") else text
 
 
 def _line(cells: Sequence[str]) -> str:

@@ -5,7 +5,7 @@ which are of one family, are in ``tests/references.py`` and ``tests/losses/oracl
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -72,7 +72,25 @@ class Instance:
     def smooth(self) -> bool:
         if self.formulas is not None:
             return self.formulas.smooth
-        return self.smoothing > 0 or self.name in ("entropy", "ova_logistic")
+        return self.smoothing > 0 or self.name in ("entropy", "mixed_entropy", "ova_logistic")
+
+    @property
+    def mixed(self) -> bool:
+        return self.name.startswith("mixed_") and (self.k > 1 or self.rank_weights is not None)
+
+    @property
+    def has_dual_step(self) -> bool:
+        return self.convex and not self.mixed
+
+    @property
+    def parts(self) -> list[tuple[float, "Instance"]]:
+        """The parts of a mixture, with equal shares or k times the drop of the weights at k."""
+        shares = np.full(self.k, 1.0 / self.k)
+        if self.rank_weights is not None:
+            shares = -np.diff(self.rank_weights, append=0.0) * range(1, len(self.rank_weights) + 1)
+        name = self.name.removeprefix("mixed_")
+        parts = [replace(self, name=name, k=k + 1, rank_weights=None) for k in range(len(shares))]
+        return [(s, part) for s, part in zip(shares.tolist(), parts, strict=True) if s > 1e-12]
 
     @property
     def one_vs_all(self) -> bool:
@@ -90,7 +108,7 @@ class Instance:
     def beyond(self) -> bool:
         """Whether it goes beyond the paper's losses: these have no torch module."""
         extended = self.variant == "printed" or bool(self.margins) or bool(self.rank_weights)
-        return extended or self.formulas is not None
+        return extended or self.mixed or self.formulas is not None
 
     @property
     def parameters(self) -> dict[str, Any]:
@@ -135,6 +153,14 @@ _BEYOND = [
     Instance("smooth_hinge", m=5, variant="alpha", smoothing=1.0, rank_weights=(0.4, 0.3, 0.3)),
     Instance("hinge", m=5, margins=_CLASS_MARGINS),
     Instance("smooth_hinge", m=5, k=2, variant="beta", smoothing=1.0, margins=_PAIR_MARGINS),
+    Instance("mixed_smooth_hinge", m=4, k=3, variant="alpha", smoothing=1.0),
+    Instance(
+        "mixed_smooth_hinge", m=6, variant="alpha", smoothing=0.5, rank_weights=(0.6, 0.2, 0.2)
+    ),
+    Instance("mixed_smooth_hinge", m=6, k=3, variant="beta", smoothing=0.5),
+    Instance("mixed_entropy", m=4, k=3, variant="alpha"),
+    Instance("mixed_entropy", m=6, variant="alpha", rank_weights=(0.6, 0.2, 0.2)),
+    Instance("mixed_entropy", m=6, k=3, variant="beta"),
 ]
 INSTANCES = [
     Instance("hinge", m=2),
@@ -165,6 +191,7 @@ INSTANCES = [
     *_BEYOND,
 ]
 CONVEX = [row for row in INSTANCES if row.convex]
+DUAL = [row for row in CONVEX if row.has_dual_step]
 SMOOTH = [row for row in INSTANCES if row.smooth]
 
 

@@ -109,6 +109,8 @@ def value(row: Instance, f: NDArray, y: int) -> float:
     f = np.asarray(f, dtype=float)
     if row.formulas is not None:
         return row.formulas.value(f, y)
+    if row.mixed:
+        return sum(share * value(part, f, y) for share, part in row.parts)
     if row.one_vs_all:
         t = signed_margins(f, y)
         if row.name == "ova_hinge":

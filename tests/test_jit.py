@@ -294,7 +294,7 @@ for name, parameters, scores, labels in json.loads(CASES):
     for dtype in ("float32", "float64"):
         f = np.array(scores, dtype)
         results = [loss.value(f, labels), loss.gradient(f, labels)]
-        if loss.convex:
+        if loss.has_dual_step:
             v = loss.dual_step(f, labels, 0.7)
             results += [v, loss.conjugate(v, labels)]
         found[f"{name} {parameters} {dtype}"] = [np.asarray(r).tolist() for r in results]

@@ -59,6 +59,24 @@ def test_a_mixture_is_calibrated_for_all_lengths_and_a_joint_loss_from_its_own_o
     assert not is_topk_calibrated(joint, [0.6, 0.4, 0.0, 0.0], 1)
 
 
+@pytest.mark.parametrize("name", ["mixed_smooth_hinge", "mixed_entropy"])
+def test_a_mixture_of_alphas_is_calibrated_from_its_smallest_k_on(name):
+    from_one = losses.get(name, k=3)
+    from_two = losses.get(name, rank_weights=losses.mixture_weights({2: 0.3, 3: 0.7}))
+    for loss, lengths in ((from_one, (1, 2, 3)), (from_two, (2, 3))):
+        for k in lengths:
+            found = find_counterexample(loss, k, n_classes=(4, 5), n_trials=12)
+            assert not found.found, (loss.rank_weights, k)
+            bound = regret_bound(loss, 0.2, k=k, n_classes=4)
+            assert 0 < bound.proved <= bound.value
+    # At most two possible labels and lists of one: all parts of k = 2 and 3 tend to zero.
+    p = [0.6, 0.4, 0.0, 0.0]
+    assert is_topk_calibrated(from_one, p, 1)
+    assert not is_topk_calibrated(from_two, p, 1)
+    # Theorem 3: with more possible labels than its smallest k it is calibrated there too.
+    assert is_topk_calibrated(from_two, [0.5, 0.3, 0.2, 0.0], 1)
+
+
 def test_margins_break_calibration():
     loss = losses.get("smooth_hinge", margins=MARGINS[:3])
     check = is_topk_calibrated(loss, [0.36, 0.34, 0.3], 1)

@@ -29,6 +29,10 @@ OWN_K += [
     losses.get("smooth_hinge", k=3, variant="printed", smoothing=4.0),
     losses.get("smooth_hinge", k=2, variant="alpha", smoothing=0.3, rank_weights=(0.7, 0.3)),
     losses.get("smooth_hinge", k=2, variant="beta", smoothing=4.0, rank_weights=(0.6, 0.4)),
+    losses.get("mixed_smooth_hinge", k=2, smoothing=0.3),
+    losses.get("mixed_smooth_hinge", k=3, variant="beta", smoothing=4.0),
+    losses.get("mixed_entropy", k=3),
+    losses.get("mixed_entropy", k=2, variant="beta"),
 ]
 ONE_VS_ALL = [
     losses.get("ova_logistic"),
@@ -65,6 +69,8 @@ class TestOwnK:
             m = int(rng.integers(loss.k + 1, 7))
             # The shortest lists that the theorem speaks of.
             shortest = {"alpha": loss.k, "printed": max(loss.k - 1, 1)}.get(loss.variant, 1)
+            if loss.name.startswith("mixed_"):
+                shortest = 1  # these mixtures have a part of k = 1
             k = int(rng.integers(shortest, m))
             p = rng.dirichlet(np.full(m, 0.5)) * (rng.random(m) < 0.7)
             p = p / p.sum() if p.sum() > 0 else np.full(m, 1 / m)

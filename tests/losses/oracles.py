@@ -40,6 +40,8 @@ def proximal_point(conjugate: Conjugate, q: NDArray, eta: float) -> NDArray:
 def _conjugate(row: Instance, v: cp.Variable, y: int) -> tuple[cp.Expression, list]:
     if row.formulas is not None:
         return row.formulas.program(v, y)
+    if row.mixed:
+        return _of_mixture(row, v, y)
     if row.one_vs_all:
         sign = np.ones(row.m)
         sign[y] = -1.0
@@ -57,6 +59,17 @@ def _conjugate(row: Instance, v: cp.Variable, y: int) -> tuple[cp.Expression, li
         asked = references.asked_margins(row, y)
         expression = -(asked @ x) + 0.5 * row.smoothing * cp.sum_squares(x)
     return expression, [x >= 0, s <= 1, v[y] == -s, *_bounds_on_ranks(row, x, s)]
+
+
+def _of_mixture(row: Instance, v: cp.Variable, y: int) -> tuple[cp.Expression, list]:
+    """The infimal convolution of the parts: v is split among them, each with its own set."""
+    total, expression, constraints = 0, 0, []
+    for share, part in row.parts:
+        own = cp.Variable(row.m)
+        cost, inside = _conjugate(part, own, y)
+        total, expression = total + share * own, expression + share * cost
+        constraints += inside
+    return expression, [*constraints, v == total]
 
 
 def _bounds_on_ranks(row: Instance, x: cp.Expression, s: cp.Expression) -> list:

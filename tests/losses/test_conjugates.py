@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 from tests import references
-from tests.instances import CONVEX, by_id
+from tests.instances import DUAL, by_id
 
 
-@pytest.mark.parametrize("row", CONVEX, ids=by_id)
+@pytest.mark.parametrize("row", DUAL, ids=by_id)
 def test_inside_the_domain_finite_and_right(row):
     loss, rng = row.loss(), np.random.default_rng(row.m)
     for _ in range(30):
@@ -19,7 +19,7 @@ def test_inside_the_domain_finite_and_right(row):
         assert loss.value(f, y) + expected >= f @ v - 1e-12
 
 
-@pytest.mark.parametrize("row", CONVEX, ids=by_id)
+@pytest.mark.parametrize("row", DUAL, ids=by_id)
 def test_corners_of_the_domain(row):
     """Zero, and the largest shares there are."""
     loss = row.loss()
@@ -69,7 +69,7 @@ def _outside(row, v, y, by):
 
 
 @pytest.mark.parametrize("by", [1.0, 1e-3, 1e-9])
-@pytest.mark.parametrize("row", CONVEX, ids=by_id)
+@pytest.mark.parametrize("row", DUAL, ids=by_id)
 def test_outside_the_domain_infinite(row, by):
     loss, rng = row.loss(), np.random.default_rng(row.m)
     y = int(rng.integers(row.m))
@@ -77,7 +77,7 @@ def test_outside_the_domain_infinite(row, by):
         assert loss.conjugate(v, y) == np.inf, v
 
 
-@pytest.mark.parametrize("row", CONVEX, ids=by_id)
+@pytest.mark.parametrize("row", DUAL, ids=by_id)
 def test_infinite_entries_are_outside(row):
     loss = row.loss()
     for entries in ([np.inf, -np.inf], [-np.inf, np.inf], [np.inf, np.inf], [0.0, np.inf]):
@@ -87,7 +87,7 @@ def test_infinite_entries_are_outside(row):
         assert loss.conjugate(v, row.m - 1) == np.inf
 
 
-@pytest.mark.parametrize("row", CONVEX, ids=by_id)
+@pytest.mark.parametrize("row", DUAL, ids=by_id)
 def test_rounding_counts_as_inside(row):
     """A point scaled by one unit in the last place is still a dual point, in both precisions."""
     loss, rng = row.loss(), np.random.default_rng(row.m)

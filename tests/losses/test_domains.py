@@ -6,14 +6,14 @@ import pytest
 from shortlist.losses.domains import domain_of, feasible
 from shortlist.losses.labels import label_rows
 from tests import references
-from tests.instances import CONVEX, by_id
+from tests.instances import DUAL, by_id
 from tests.multilabel import CASES
 from tests.multilabel import random_dual as random_dual_of_labels
 
 UNIT = float(np.finfo(np.float32).eps)
 # Of what a row may miss its domain by, and of how far it may be moved.
 FEW_UNITS = 40
-HINGES = [row for row in CONVEX if "hinge" in row.name and not row.one_vs_all]
+HINGES = [row for row in DUAL if "hinge" in row.name and not row.one_vs_all]
 
 
 def nearly_feasible(rng, exact):
@@ -34,7 +34,7 @@ def corners(row):
     return v
 
 
-@pytest.mark.parametrize("row", CONVEX, ids=by_id)
+@pytest.mark.parametrize("row", DUAL, ids=by_id)
 def test_rounded_duals_are_moved_inside_by_units_in_the_last_place(row):
     loss, rng = row.loss(), np.random.default_rng(row.m)
     assert domain_of(loss.spec) is not None

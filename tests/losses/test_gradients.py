@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from tests.instances import CONVEX, INSTANCES, Instance, by_id
+from tests.instances import CONVEX, DUAL, INSTANCES, Instance, by_id
 
 
 @pytest.mark.parametrize("row", INSTANCES, ids=by_id)
@@ -39,7 +39,7 @@ def test_gradient_sums_to_zero_unless_one_vs_all(row):
         np.testing.assert_allclose(total, 0.0, atol=1e-15)
 
 
-@pytest.mark.parametrize("row", CONVEX, ids=by_id)
+@pytest.mark.parametrize("row", DUAL, ids=by_id)
 def test_fenchel_young_holds_with_equality_at_the_gradient(row):
     loss = row.loss()
     f, y = row.scores(8, n=20), row.labels(8, n=20)
@@ -61,8 +61,9 @@ def test_subgradient_inequality_at_kinks(row):
         other = rng.integers(-2, 3, size=f.shape) + off_the_kinks
         linear = value + (v * (other - f)).sum(axis=1)
         assert (loss.value(other, y) >= linear - 1e-12).all()
-    gap = value + loss.conjugate(v, y) - (f * v).sum(axis=1)
-    np.testing.assert_allclose(gap, 0.0, atol=1e-12)
+    if row.has_dual_step:
+        gap = value + loss.conjugate(v, y) - (f * v).sum(axis=1)
+        np.testing.assert_allclose(gap, 0.0, atol=1e-12)
 
 
 def test_truncated_entropy_is_not_convex():

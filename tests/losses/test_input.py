@@ -38,7 +38,8 @@ LABELS = np.array([0, 1, 2])
         (
             {"name": "ova_hinge", "rank_weights": [1, 1]},
             ValueError,
-            r"rank_weights are for the losses hinge and smooth_hinge; got 'ova_hinge'",
+            r"rank_weights are for the losses hinge, smooth_hinge, mixed_smooth_hinge and "
+            r"mixed_entropy; got 'ova_hinge'",
         ),
         (
             {"name": "hinge", "margins": [1, 2], "multilabel": True},

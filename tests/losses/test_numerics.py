@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shortlist.losses.base import _value_gradient_rows
-from tests.instances import CONVEX, INSTANCES, Instance, by_id
+from tests.instances import DUAL, INSTANCES, Instance, by_id
 from tests.losses.extremes import SCORES, STEP_SIZES
 from tests.solvers import exact as fifty_digits
 
@@ -26,13 +26,13 @@ def test_single_precision_agrees_with_double(row):
     # A kink within rounding of f would need a smoothing as small as that; 0.01 is not.
     tolerance = 2e-6 / min(row.smoothing or 1.0, 1.0)
     np.testing.assert_allclose(gradient, exact_gradient, atol=tolerance)
-    if row.convex:
+    if row.has_dual_step:
         conjugate = loss.conjugate(gradient, y)
         exact = loss.conjugate(exact_gradient, y)
         np.testing.assert_allclose(conjugate, exact, rtol=5e-6, atol=1e-5 * (1 + row.smoothing))
 
 
-@pytest.mark.parametrize("row", CONVEX, ids=by_id)
+@pytest.mark.parametrize("row", DUAL, ids=by_id)
 def test_dual_step_in_single_precision(row):
     loss = row.loss()
     q = row.scores(21, n=20).astype(np.float32)
@@ -63,7 +63,7 @@ def test_extreme_scores(row, scale, dtype):
     assert np.isfinite(value).all()
     assert np.isfinite(v).all()
     assert (value >= 0).all()
-    if row.convex:
+    if row.has_dual_step:
         exact = f.astype(np.float64)
         gap = value + loss.conjugate(v, y) - (exact * v.astype(np.float64)).sum(axis=1)
         unit = np.finfo(dtype).eps * (1 + row.smoothing + np.abs(exact).max(axis=1)) * row.m
@@ -71,7 +71,7 @@ def test_extreme_scores(row, scale, dtype):
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
-@pytest.mark.parametrize("row", CONVEX, ids=by_id)
+@pytest.mark.parametrize("row", DUAL, ids=by_id)
 def test_extreme_dual_steps(row, dtype):
     loss = row.loss()
     y = row.labels(23, n=8)
@@ -99,7 +99,7 @@ def test_scores_of_1e_minus_300(row):
     at_zero = loss.value(np.zeros((5, row.m)), y)
     np.testing.assert_allclose(loss.value(f, y), at_zero, rtol=1e-14, atol=1e-14)
     assert np.isfinite(loss.gradient(f, y)).all()
-    if row.convex:
+    if row.has_dual_step:
         assert np.isfinite(loss.conjugate(loss.dual_step(f, y, 1.0), y)).all()
 
 
@@ -114,7 +114,7 @@ def test_batch_is_the_loop_of_singles(row):
         assert loss.value(f[i], y[i]) == values[i]
         assert np.ndim(loss.value(f[i], int(y[i]))) == 0
         np.testing.assert_array_equal(loss.gradient(f[i], y[i]), gradients[i])
-        if row.convex:
+        if row.has_dual_step:
             together = loss.conjugate(gradients, y)
             assert loss.conjugate(gradients[i], y[i]) == together[i]
     assert loss.value(f[:0], y[:0]).shape == (0,)
@@ -132,12 +132,12 @@ def test_any_layout_and_type_of_input(row):
     strided[:] = f
     for same in (frozen, np.asfortranarray(f), strided, f[::-1][::-1], f.tolist()):
         np.testing.assert_array_equal(loss.gradient(same, y), expected)
-        if row.convex:
+        if row.has_dual_step:
             np.testing.assert_array_equal(loss.dual_step(same, y, 0.5), loss.dual_step(f, y, 0.5))
     for labels in (y.tolist(), y.astype(np.int8), y.astype(np.uint64), y.astype(float)):
         np.testing.assert_array_equal(loss.gradient(f, labels), expected)
     frozen_after = frozen.copy()
-    loss.dual_step(frozen, y, 1.0) if row.convex else loss.value(frozen, y)
+    loss.dual_step(frozen, y, 1.0) if row.has_dual_step else loss.value(frozen, y)
     np.testing.assert_array_equal(frozen, frozen_after)
     whole = np.round(f * 3).astype(np.int64)
     np.testing.assert_array_equal(loss.gradient(whole, y), loss.gradient(whole.astype(float), y))
@@ -169,7 +169,7 @@ def test_ties_share_alike_where_the_gradient_is_unique(row):
     v = loss.gradient(np.zeros(row.m), 0)
     if row.smooth:
         assert np.ptp(v[1:]) <= 1e-15
-    if row.convex:
+    if row.has_dual_step:
         step = loss.dual_step(np.zeros(row.m), 0, 1.0)
         assert np.ptp(step[1:]) <= 1e-15
 
@@ -184,7 +184,7 @@ def test_outliers_do_not_blur_what_the_truncated_entropy_keeps(excess):
     assert loss.value(f, 0) == pytest.approx(np.log1p(np.exp(kept).sum()), rel=1e-6)
 
 
-@pytest.mark.parametrize("row", CONVEX, ids=by_id)
+@pytest.mark.parametrize("row", DUAL, ids=by_id)
 @given(data=st.data())
 def test_fenchel_young_anywhere(row, data):
     loss = row.loss()

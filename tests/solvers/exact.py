@@ -191,6 +191,8 @@ def value(row: Instance, f: Sequence[mpf], y: int | NDArray) -> mpf:
     """
     if np.ndim(y):
         return _value_of_several(row, f, y)
+    if row.mixed:
+        return sum((mpf(share) * value(part, f, y) for share, part in row.parts), mpf(0))
     if row.one_vs_all:
         short = [1 + (-s if j == y else s) for j, s in enumerate(f)]
         if row.name == "ova_logistic":

@@ -96,7 +96,7 @@ def naive_primal(
 ) -> float:
     """1/2 |W|^2 + sum_i C_i L(y_i, W'x_i)."""
     scores = with_bias(X, bias) @ W
-    if row.name == "smooth_hinge" or (row.name == "entropy" and row.k > 1):
+    if "smooth_hinge" in row.name or ("entropy" in row.name and (row.k > 1 or row.mixed)):
         # Their formula is a maximisation, too slow for a loop; tests/losses compares the two.
         values = row.loss().value(scores, y)
     else:

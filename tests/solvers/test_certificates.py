@@ -5,7 +5,8 @@ import pytest
 
 from shortlist import losses
 from shortlist.solvers.strategy.train import train
-from tests.instances import CONVEX, Instance, by_id
+from tests import references
+from tests.instances import CONVEX, DUAL, Instance, by_id
 from tests.solvers.problems import (
     STORAGES,
     check_bound,
@@ -15,12 +16,14 @@ from tests.solvers.problems import (
     naive_dual,
     naive_primal,
     primal_weights,
+    with_bias,
 )
 
 BIAS = 0.5
 # What rounding may do to objectives that are sums of a few dozen terms.
 ROUNDING = {np.float32: 1e-6, np.float64: 1e-13}
 OF_PAPER = [row for row in CONVEX if not row.beyond]
+MIXED = [row for row in CONVEX if row.mixed]
 # In single precision every loss is trained on dense rows, and a loss of each kind in each storage:
 # what a storage does does not depend on the loss, and each pair takes seconds to compile.
 KINDS = ("hinge-m5-k1", "smooth_hinge-m6-k3-alpha-gamma1", "entropy-m5-k1", "ova_logistic-m5")
@@ -52,7 +55,7 @@ def test_gap_closes_in_single_precision(row, storage):
     check_gap(row, np.float32, storage)
 
 
-@pytest.mark.parametrize("row", [row for row in CONVEX if row.beyond], ids=by_id)
+@pytest.mark.parametrize("row", [row for row in DUAL if row.beyond], ids=by_id)
 def test_gap_closes_beyond_alpha_and_beta(row):
     check_gap(row, np.float64, "dense")
 
@@ -74,6 +77,39 @@ def check_gap(row, dtype, storage):
     dual = naive_dual(row, solution.state.duals, X, y, cost, BIAS)
     check_bound(result, dual, storage, dtype, tol, rounding)
     assert np.isfinite(row.loss().conjugate(solution.state.duals, y)).all()
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("storage", ["dense", "blocks", "csr"])
+@pytest.mark.parametrize("row", MIXED, ids=by_id)
+def test_a_mixture_certifies_by_its_gradient(row, storage, dtype):
+    """Its duals are the parts' gradients, whose conjugates are those of the parts."""
+    X, y = make_data(m=row.m, dtype=dtype)
+    cost = make_costs(len(y))
+    problem = make_problem(storage, row.loss(), X, y, cost, BIAS)
+    tol = tolerance_for(row, dtype, storage)
+    solution = train(problem, tol=tol, max_epochs=5000, seed=0)
+    result = solution.result
+    assert result.status == "converged"
+    assert result.solver == "l-bfgs"
+    assert 0 <= result.relative_gap <= tol
+    W = solution.weights.astype(np.float64)
+    assert result.primal == pytest.approx(
+        naive_primal(row, W, X, y, cost, BIAS), rel=ROUNDING[dtype]
+    )
+    # Every part is a loss of its own, with C times its share: so is its dual.
+    scores = with_bias(X, BIAS) @ W
+    v, conjugates = np.zeros_like(scores), 0.0
+    for share, part in row.parts:
+        own = part.loss().gradient(scores, y)
+        v += share * own
+        values = [references.conjugate(part, u, label) for u, label in zip(own, y, strict=True)]
+        conjugates += share * float(cost @ np.array(values))
+    dual = -0.5 * float(np.sum((with_bias(X, BIAS).T @ (cost[:, None] * v)) ** 2)) - conjugates
+    # A descent may have met a better bound than that of its last weights.
+    assert result.dual >= dual - ROUNDING[dtype] * abs(dual)
+    finer = train(problem, tol=0.01 * tol, max_epochs=5000, seed=1).result
+    assert result.dual <= finer.primal * (1 + ROUNDING[dtype])
 
 
 @pytest.mark.parametrize("storage", ["dense", "csr"])

@@ -25,6 +25,8 @@ The answers, with m classes. The page "Calibration" of the documentation has the
   elsewhere: at p = (.6, .4, 0, 0) with k = 2 and r = 1.
 - **Truncated top-k entropy: calibrated** for r >= k. For r = k - 1 it is only where more than k
   labels have positive probability; for shorter lists it is not.
+- **Mixtures of smooth hinges or entropies**: for r from the smallest k that has a share on; beta
+  for every r.
 - **One-vs-all**: the logistic loss and the smooth hinge are calibrated for every k, the hinge is
   not.
 

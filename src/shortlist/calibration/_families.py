@@ -23,6 +23,7 @@ from shortlist.losses import Loss
 from shortlist.losses.entropy import Softmax, TopKEntropy
 from shortlist.losses.hinge import AlphaHinge, BetaHinge
 from shortlist.losses.margins import WithMargins
+from shortlist.losses.mixture import Mixture
 from shortlist.losses.ordered import OrderedHinge
 from shortlist.losses.ova import OVAHinge, OVALogistic
 from shortlist.losses.printed import PrintedHinge
@@ -67,6 +68,11 @@ def _(spec: OVAHinge, loss: Loss, p: Vector, shortlist: Mask | None) -> Optimum:
 @_infimum.register(TopKEntropy)
 def _(spec: Any, loss: Loss, p: Vector, shortlist: Mask | None) -> Optimum:
     return minimise(loss, p, shortlist, out_of_reach(p, shortlist))
+
+
+@_infimum.register(Mixture)
+def _(spec: Mixture, loss: Loss, p: Vector, shortlist: Mask | None) -> Optimum:
+    return _infimum(spec.parts[0], loss, p, shortlist)
 
 
 @_infimum.register(TruncatedEntropy)

@@ -161,7 +161,8 @@ def calibration_table(
 def _methods(k: int) -> list[tuple[str, Loss, str]]:
     """The rows of Table 1 (name, loss, the paper's answer), then losses that it does not have.
 
-    The weights of ranks are k, k - 1, ..., 1 but for a factor.
+    The weights of ranks are k, k - 1, ..., 1 but for a factor; those of a mixture stand for shares
+    of 1 to k that grow with them.
     """
     get = losses.get
     weights = np.arange(k, 0, -1.0)
@@ -189,5 +190,12 @@ def _methods(k: int) -> list[tuple[str, Loss, str]]:
                 ("smooth_hinge", "Smooth hinge, weights of ranks"),
             )
             for variant in ("alpha", "beta")
+        ),
+        *(
+            (f"{title} (alpha)", get(name, rank_weights=weights), "–")
+            for name, title in (
+                ("mixed_smooth_hinge", "Mixture of smooth top-1 to top-k hinges"),
+                ("mixed_entropy", "Mixture of top-1 to top-k entropies"),
+            )
         ),
     ]

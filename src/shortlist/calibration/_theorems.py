@@ -13,9 +13,12 @@ from __future__ import annotations
 from functools import singledispatch
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from shortlist.losses import Loss
 from shortlist.losses.entropy import Softmax, TopKEntropy
 from shortlist.losses.hinge import AlphaHinge, BetaHinge
+from shortlist.losses.mixture import Mixture
 from shortlist.losses.ordered import OrderedHinge
 from shortlist.losses.ova import OVAHinge, OVALogistic
 from shortlist.losses.printed import PrintedHinge
@@ -52,9 +55,9 @@ def _descent(spec: Any, question: Question) -> Descent | None:
 
 @_descent.register
 def _(spec: AlphaHinge, question: Question) -> Descent | None:
-    if spec.gamma == 0 or question.k < spec.k:
+    if spec.gamma == 0:
         return None
-    slope = min(1.0, (question.k + 1) / spec.gamma)
+    slope = min(1.0, (question.k + 1) / spec.gamma) if question.k >= spec.k else 0.0
     return Descent(slope, _hinge_curvature(question) / spec.gamma)
 
 
@@ -94,10 +97,21 @@ def _(spec: Softmax, question: Question) -> Descent:
 
 
 @_descent.register
-def _(spec: TopKEntropy, question: Question) -> Descent | None:
+def _(spec: TopKEntropy, question: Question) -> Descent:
     if spec.kind == ALPHA and question.k < spec.k:
-        return None
+        return Descent(0.0, 1.0)
     return Descent(min(1.0, (question.k + 1) / spec.k), 1.0)
+
+
+@_descent.register
+def _(spec: Mixture, question: Question) -> Descent | None:
+    """Slopes of all parts have the same sign, so that both bounds add up."""
+    parts = [_descent(part, question) for part in spec.parts]
+    known = [part for part in parts if part is not None]
+    if len(known) < len(parts):
+        return None
+    sums = np.array(spec.shares) @ np.array(known)
+    return Descent(*sums.tolist())
 
 
 @_descent.register

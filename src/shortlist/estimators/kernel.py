@@ -226,9 +226,11 @@ class KernelTopKClassifier(PathMixin, CallbackSupportMixin, TrainedClassifier):
         if self.fit_intercept == "free":
             free = Setting("fit_intercept", "free")
             raise WordedError(free + " is for TopKClassifier; kernels take True or False")
-        if not loss.convex:
+        if not loss.has_dual_step:
             what = Setting("loss", self.loss) + " with " + Setting("k", self.k)
-            why = " is not convex and has no kernel version: use a convex loss, or TopKClassifier"
+            kind = "is trained by descents" if loss.convex else "is not convex"
+            able = "another" if loss.convex else "a convex"
+            why = f" {kind} and has no kernel version: use {able} loss, or TopKClassifier"
             raise WordedError(what + why)
         return self._validated(X, y=y, ensure_min_samples=2, multi_output=loss.multilabel)
 

@@ -46,8 +46,9 @@ class TopKClassifier(
 
     Parameters
     ----------
-    loss : {"entropy", "smooth_hinge", "hinge", "truncated_entropy", "ova_hinge", \
-            "ova_smooth_hinge", "ova_logistic", "softmax"}, default="entropy"
+    loss : {"entropy", "smooth_hinge", "hinge", "truncated_entropy", "mixed_entropy", \
+            "mixed_smooth_hinge", "ova_hinge", "ova_smooth_hinge", "ova_logistic", "softmax"}, \
+            default="entropy"
         See :func:`shortlist.losses.table`. "entropy" at k=1 is softmax regression.
     k : int, default=1
         Size of the shortlist, at most the number of classes less one. Sets the loss (one-vs-all
@@ -66,8 +67,9 @@ class TopKClassifier(
         For the hinges: weights of the largest, second largest, ... violation of a margin, in
         place of 1/k for each of k. They do not increase and are scaled to sum to 1. This is the
         ordered weighted loss of Usunier et al. (variant "beta"); see
-        :func:`shortlist.losses.mixture_weights` for several k at once. ``k`` then only sets the
-        length of the shortlist.
+        :func:`shortlist.losses.mixture_weights` for several k at once. For the mixtures: the
+        shares of each k, as that function makes them. ``k`` then only sets the length of the
+        shortlist.
     C : float, default=1.0
         Weight of the loss against the regularisation, as in scikit-learn's linear models. With
         two classes and a loss that is not one-vs-all, half of scikit-learn's C gives

@@ -76,6 +76,8 @@ def check_free_intercept(
     if loss.convex and not loss.smooth:
         kinks = f" takes a smooth loss; {loss.name} has kinks. Use its smoothed version, with a "
         raise WordedError(free + kinks + "small " + Setting("smoothing"))
+    if loss.convex and not loss.has_dual_step:
+        raise WordedError(free + f" takes a loss with a conjugate; {loss.name} has none")
     if loss.multilabel:
         several = " takes one right label per example; y is an indicator of several"
         raise WordedError(free + several)

@@ -67,6 +67,8 @@ class Loss:
     - ``labels_alike``: exchanging two labels and their scores changes nothing.
     - ``with_margins``: makes the same loss with these margins; None: it has no margins to choose.
     - ``start_from``: makes the convex loss whose solution a loss that is not convex starts from.
+    - ``has_dual_step``: it has a conjugate and a dual step. A convex loss without is smooth, and
+      trained by descents.
     """
 
     name: str
@@ -93,6 +95,11 @@ class Loss:
     def has_probabilities(self) -> bool:
         """Whether scores can be turned into class probabilities."""
         return self.logits is not None
+
+    @property
+    def has_dual_step(self) -> bool:
+        """Whether it has a conjugate and a dual step, so that SDCA can train it."""
+        return kernels.kernels_of(type(self.spec)).dual_step is not None
 
     @property
     def dual_loss(self) -> "Loss":
@@ -132,7 +139,7 @@ class Loss:
 
         Points within rounding (a few units in the last place, per entry) count as inside.
         """
-        self._require_convex("conjugate")
+        self._require_dual("conjugate")
         v, y, single = self._check(v, y, "v", finite=False)
         values = self.row_conjugates(v, y)
         return values[0] if single else values
@@ -151,7 +158,7 @@ class Loss:
         ``eta`` is a number or one per example, zero or larger; at zero the solution is the
         gradient at q.
         """
-        self._require_convex("dual_step")
+        self._require_dual("dual_step")
         q, y, single = self._check(q, y, "q")
         eta = np.asarray(eta, dtype=np.float64)
         if eta.shape not in ((), (q.shape[0],)):
@@ -198,10 +205,11 @@ class Loss:
         _value_gradient_rows(self.spec, f, y, values, v)
         return (values[0], v[0]) if single else (values, v)
 
-    def _require_convex(self, what: str) -> None:
-        if not self.convex:
+    def _require_dual(self, what: str) -> None:
+        if not self.has_dual_step:
+            kind = "is a mixture" if self.convex else "is not convex"
             raise TypeError(
-                f"{self.name} is not convex: it has a value and a gradient but no {what}. "
+                f"{self.name} {kind}: it has a value and a gradient but no {what}. "
                 f"Train it by gradient descent."
             )
 

@@ -62,6 +62,10 @@ class Entry:
         return self._at_two.smooth
 
     @property
+    def has_dual_step(self) -> bool:
+        return self._at_two.has_dual_step
+
+    @property
     def separable(self) -> bool:
         return self._at_two.separable
 
@@ -99,6 +103,7 @@ _HINGES = (
     "no for k <= m - 2 (counterexample; at k = 1 Prop. 3); "
     "at k = m - 1 alpha yes (theorem), beta and printed no for m >= 3 (counterexample)"
 )
+_MIXED = "yes (theorem), from the smallest j that has a share on"
 _TABLE = [
     Entry(
         "hinge",
@@ -143,6 +148,26 @@ _TABLE = [
         torch="TruncatedTopKEntropyLoss",
         home="shortlist.losses.makers:truncated_entropy",
         uses=("k",),
+    ),
+    Entry(
+        "mixed_smooth_hinge",
+        "mixed smooth hinges",
+        "mixture of smooth top-k hinges, from 1 to k",
+        "sum_j mu_j L_j, L_j the smooth top-j hinge; mu_j = 1/k unless chosen",
+        calibrated=_MIXED,
+        torch="none",
+        home="shortlist.losses.mixture:mixed_smooth_hinge",
+        uses=("k", "variant", "smoothing", "rank_weights"),
+    ),
+    Entry(
+        "mixed_entropy",
+        "mixed entropies",
+        "mixture of top-k entropies, from 1 to k",
+        "sum_j mu_j L_j, L_j the top-j entropy; mu_j = 1/k unless chosen",
+        calibrated=_MIXED,
+        torch="none",
+        home="shortlist.losses.mixture:mixed_entropy",
+        uses=("k", "variant", "rank_weights"),
     ),
     Entry(
         "ova_hinge",

@@ -57,8 +57,9 @@ def get(
 
     Parameters
     ----------
-    name : "hinge", "smooth_hinge", "entropy", "truncated_entropy", "ova_hinge",
-        "ova_smooth_hinge" or "ova_logistic"; "softmax" is "entropy" at k = 1.
+    name : "hinge", "smooth_hinge", "entropy", "truncated_entropy", "mixed_smooth_hinge",
+        "mixed_entropy", "ova_hinge", "ova_smooth_hinge" or "ova_logistic"; "softmax" is "entropy"
+        at k = 1.
     k : size of the shortlist, from 1 to the number of classes less one. One-vs-all losses do
         not depend on it.
     variant : "alpha" bounds a wrong label's share by s/k, "beta" by 1/k; the same at k = 1.
@@ -69,7 +70,9 @@ def get(
     margins : for the hinges, by how much the label is to lead, in place of 1: a number for each
         class (n_classes,), or for each label and wrong label (n_classes, n_classes).
     rank_weights : for the hinges, weights of the largest, second largest, ... margin violation
-        in place of 1/k for each of k; they do not increase, and are scaled to sum to 1.
+        in place of 1/k for each of k; they do not increase, and are scaled to sum to 1. For the
+        mixtures, the shares of each k as :func:`mixture_weights` has them; without, 1 to k have
+        equal shares.
     """
     if not isinstance(name, str):
         raise TypeError(
@@ -117,7 +120,8 @@ def _check_extras(
     """Raise where a loss, or another parameter, leaves no room for these."""
     for name, value in (("margins", margins), ("rank_weights", rank_weights)):
         if value is not None and name not in entry.uses:
-            able = " and ".join(taking(name))
+            *others, last = taking(name)
+            able = f"{', '.join(others)} and {last}"
             raise ValueError(f"{name} are for the losses {able}; got {entry.name!r}")
     if given.multilabel:
         raise ValueError(
@@ -128,11 +132,12 @@ def _check_extras(
 
 
 def mixture_weights(shares: Mapping[int, float]) -> NDArray:
-    """``rank_weights`` of a mixture of top-k hinges beta, from each k's share.
+    """``rank_weights`` of a mixture over several k, from each k's share.
 
-    sum_k mu_k beta_k has the weights w_r = sum over k >= r of mu_k / k. For every nonincreasing w
-    there is such a mixture. With variant="alpha" they make max(0, sum_k mu_k alpha_k), the
-    alphas without their positive parts.
+    The hinge beta with the weights w_r = sum over k >= r of mu_k / k is sum_k mu_k beta_k, and for
+    every nonincreasing w there is such a mixture. With variant="alpha" they make
+    max(0, sum_k mu_k alpha_k), the alphas without their positive parts. "mixed_smooth_hinge" and
+    "mixed_entropy" are the sums of the losses themselves.
     """
     for k, share in shares.items():
         if not isinstance(k, Integral) or k < 1:
@@ -159,7 +164,7 @@ def table() -> list[dict[str, str]]:
             "convex": yes(entry.convex),
             "smooth": yes(entry.smooth),
             "top-k calibrated": entry.calibrated,
-            "SDCA": yes(entry.convex),
+            "SDCA": yes(entry.has_dual_step),
             "several labels": entry.several,
             "torch": entry.torch,
         }

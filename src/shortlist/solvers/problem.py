@@ -56,7 +56,8 @@ class Problem:
     @property
     def keeps_duals(self) -> bool:
         """Whether SDCA can run. It would break the condition on duals of a free intercept."""
-        return self.storage.keeps_duals and not self.free_intercept
+        able = self.storage.keeps_duals and not self.free_intercept
+        return able and self.loss.dual_loss.has_dual_step
 
     @property
     def at_zero(self) -> float:

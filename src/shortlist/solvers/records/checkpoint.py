@@ -65,11 +65,11 @@ class Keeper(Protocol):
 def restored_state(problem: Problem, snapshot: Snapshot) -> State:
     """The state to go on from: the snapshot's duals and the weights that belong to them.
 
-    A snapshot without duals has weights, whose gradients are duals. A storage that keeps no duals
-    gets none.
+    A snapshot without duals has weights, whose gradients are duals. Where no duals are kept, there
+    are none to restore.
     """
     storage, state, saved = problem.storage, problem.zero_state(), snapshot.duals
-    if not storage.keeps_duals:
+    if not problem.keeps_duals:
         return state
     if len(saved) == storage.n:
         loss = problem.loss.dual_loss

@@ -258,6 +258,8 @@ def begin_at_means(problem: Problem, state: State) -> None:
     loss, costs, m = problem.loss, problem.costs, problem.n_classes
     if loss.multilabel or not problem.storage.explicit or loss.sparse_duals:
         return
+    if not loss.has_dual_step:
+        return
     # Where steps are long, exact first steps from zero gain more: 6 epochs instead of 8 to a gap
     # of 1e-3 on CLINC150 at C = 10, but 4 instead of 3 at C = 1.
     if float(np.mean(costs.cost * problem.storage.kappa)) > MAX_MEAN_ETA:
