@@ -29,6 +29,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from scipy import sparse
 
 from shortlist._memory import available_bytes
+from shortlist._text import Setting
+from shortlist.errors import WordedMemoryError
 from shortlist.losses.base import Loss
 
 if TYPE_CHECKING:
@@ -159,9 +161,10 @@ def place(
     least = PIECES_AT_A_TIME * SMALLEST_PIECE
     if room < least:
         needed = (resident + working + least) / PLANNED_SHARE
-        raise MemoryError(
-            f"memory_limit is {gib(limit)}, and training {n} examples, {d} features and {m} "
-            f"classes takes at least {gib(needed)}, of which {gib(resident)} is taken already"
+        raise WordedMemoryError(
+            Setting("memory_limit")
+            + f" is {gib(limit)}, and training {n} examples, {d} features and {m} classes takes at "
+            f"least {gib(needed)}, of which {gib(resident)} is taken already"
         )
     piece = min(LARGEST_PIECE, room // (2 * PIECES_AT_A_TIME))
     left = room - PIECES_AT_A_TIME * piece
@@ -174,9 +177,10 @@ def place(
         return Placing(beside_duals, "mapped", None)
     if loss.dual_loss.smooth:
         return Placing(piece, "none", None)
-    raise MemoryError(
-        f"memory_limit is {gib(limit)}, and the duals take {gib(duals)}; a temporary file for them "
-        f"would take {gib(dense)}, and {gib(disk)} is free on disk"
+    raise WordedMemoryError(
+        Setting("memory_limit")
+        + f" is {gib(limit)}, and the duals take {gib(duals)}; a temporary file for them would "
+        f"take {gib(dense)}, and {gib(disk)} is free on disk"
     )
 
 
