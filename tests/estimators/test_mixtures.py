@@ -54,7 +54,7 @@ def test_one_list_of_lengths_beats_each_part_at_the_mixture(name, data):
 
 
 @pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("limit", [None, "1GB"])
+@pytest.mark.parametrize("limit", [None, "8GB"])
 def test_paths_warm_starts_updates_and_files(name, limit, data, tmp_path):
     X, y = data
     options = {"k": 2, "tol": 1e-5, "random_state": 0, "memory_limit": limit}

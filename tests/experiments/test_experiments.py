@@ -106,7 +106,7 @@ def test_losses(tmp_path):
     others = np.exp([3.0, 1.0, 0.5, 0.0, -0.5, -1.0, -1.5, -2.0, -2.5]).sum()
     assert np.asarray(curves["softmax"].y) == pytest.approx(np.log(np.exp(t) + others) - t)
     assert np.asarray(curves["multiclass SVM"].y) == pytest.approx(np.maximum(0, 4 - t))
-    assert len(section.tables[0].rows) == 7
+    assert len(section.tables[0].rows) == 9
     with pytest.raises(ValueError, match="k must lie between 2 and 9"):
         run("losses", tmp_path, k=1)
 

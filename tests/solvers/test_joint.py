@@ -7,7 +7,7 @@ from sklearn.datasets import load_digits
 
 from shortlist.solvers.duals import SparseDuals, as_array, store
 from shortlist.solvers.problem import Problem
-from shortlist.solvers.storage import Costs, CsrStorage, DenseStorage, GramStorage
+from shortlist.solvers.storage import Costs, CsrStorage, DenseStorage, GramStorage, feature_support
 from shortlist.solvers.storage.support import rows_on_support, support_epoch
 from shortlist.solvers.threads import Crew
 from tests.instances import Instance, by_id
@@ -111,6 +111,12 @@ def test_joint_steps_spare_rounds_of_visits(row, dtype, share):
     assert 5 < rounds[1] <= 0.6 * rounds[0], rounds
 
 
+@pytest.fixture(autouse=True)
+def small_tables_too(monkeypatch):
+    monkeypatch.setattr(feature_support, "LEAST_WEIGHTS", 0)
+    monkeypatch.setattr(feature_support, "EXAMPLES_PER_FEATURE", 0)
+
+
 def open_features(row, kind, dtype=np.float64):
     """The support of digits after an epoch, by their features."""
     X, y = load_digits(return_X_y=True)
@@ -191,11 +197,13 @@ def test_joint_steps_of_features_spare_rounds_of_visits():
     assert 5 < rounds[1] <= 0.6 * rounds[0], rounds
 
 
-def test_weights_that_are_large_are_left_to_visits():
-    """A joint step passes over all weights: with many of them visits are cheaper."""
+@pytest.mark.parametrize(
+    "setting", ["LEAST_WEIGHTS", "EXAMPLES_PER_FEATURE", "PASSES_OVER_WEIGHTS"]
+)
+def test_where_joint_steps_do_not_pay_there_are_none(setting, monkeypatch):
+    monkeypatch.setattr(feature_support, setting, 1e9)
     problem, _, support = open_features(HINGES[0], "csr")
-    support.width = 0.1
     for _ in range(3):
         support_epoch(support, problem.loss, support.order)
         assert support.step_jointly(problem.loss) == 0.0
-    assert support.too_wide
+    assert support.not_worth_it
