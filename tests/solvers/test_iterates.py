@@ -9,7 +9,6 @@ from shortlist import losses
 from shortlist.solvers.kernels.visit import GROUP, PANEL, assist_blocks
 from shortlist.solvers.records.certificate import rounding_in_weights
 from shortlist.solvers.storage import dense
-from shortlist.solvers.storage.support import support_epoch
 from shortlist.solvers.threads import Crew, one_blas_thread
 from tests.instances import Instance, by_id
 from tests.solvers.problems import (
@@ -143,7 +142,7 @@ def test_support_epochs_raise_the_dual_and_keep_zeros(row, storage):
     for _ in range(4):
         order = random.permutation(support.order)
         before = state.duals.copy()
-        gap, entries, moved = support_epoch(support, problem.loss, order)
+        gap, entries, moved = support.visit(problem.loss, order)
         problem.storage.close_support(support, state, problem.costs)
         assert gap >= 0
         assert 0 < entries <= zero.size
@@ -175,10 +174,10 @@ def test_support_epochs_are_the_same_in_every_storage(row):
         state, _ = run_epochs(problem)
         rows = np.flatnonzero(cost > 0)
         support = problem.storage.open_support(rows, state, problem.costs)
-        support_epoch(support, problem.loss, support.order.copy())
+        support.visit(problem.loss, support.order.copy())
         order = support.narrow(support.order[::2].copy())
         support.least_change = 0.0  # inner products postpone visits
-        support_epoch(support, problem.loss, order)
+        support.visit(problem.loss, order)
         problem.storage.close_support(support, state, problem.costs)
         ends.append((primal_weights(storage, state.weights, X, 0.5), state.duals))
     for weights, duals in ends[1:]:
@@ -195,7 +194,7 @@ def test_small_changes_wait_and_are_listed(storage):
     before = support.duals.copy()
     support.least_change = np.inf
     order = support.order.copy()
-    _, _, moved = support_epoch(support, problem.loss, order)
+    _, _, moved = support.visit(problem.loss, order)
     np.testing.assert_array_equal(support.duals, before)
     assert moved > 1
     # All but the smallest of the changes that stand alone.
@@ -203,14 +202,14 @@ def test_small_changes_wait_and_are_listed(storage):
     for i in order[:moved]:
         support.least_change = 0.0
         kept, scores = support.duals.copy(), support.by_class.copy()
-        support_epoch(support, problem.loss, np.array([i]))
+        support.visit(problem.loss, np.array([i]))
         alone.append(
             support.kappa[i] * ((support.cost[i] * (support.duals[i] - kept[i])) ** 2).sum()
         )
         support.duals[:], support.by_class[:] = kept, scores
     support.least_change = least = float(np.median(alone))
     last = naive_dual(row, state.duals, X, y, cost, 0.5)
-    support_epoch(support, problem.loss, order[:moved].copy())
+    support.visit(problem.loss, order[:moved].copy())
     changes = support.cost[:, None] * (support.duals - before)
     sizes = support.kappa * (changes**2).sum(axis=1)
     assert 0 < np.count_nonzero(sizes) < moved

@@ -8,7 +8,7 @@ from sklearn.datasets import load_digits
 from shortlist.solvers.duals import SparseDuals, as_array, store
 from shortlist.solvers.problem import Problem
 from shortlist.solvers.storage import Costs, CsrStorage, DenseStorage, GramStorage, feature_support
-from shortlist.solvers.storage.support import rows_on_support, support_epoch
+from shortlist.solvers.storage.support import rows_on_support
 from shortlist.solvers.threads import Crew
 from tests.instances import Instance, by_id
 from tests.solvers.problems import make_costs
@@ -58,7 +58,7 @@ def test_a_joint_step_rises_by_what_it_says_and_keeps_duals_and_scores_together(
     for _ in range(8):
         zero = support.duals == 0
         support.least_change = 0.0
-        support_epoch(support, problem.loss, random.permutation(support.order))
+        support.visit(problem.loss, random.permutation(support.order))
         support.put_back()
         before = dual(problem, K, state)
         rises.append(support.step_jointly(problem.loss))
@@ -100,7 +100,7 @@ def test_joint_steps_spare_rounds_of_visits(row, dtype, share):
         first = None
         count = 0
         for _ in range(400):
-            gap, _, _ = support_epoch(support, problem.loss, random.permutation(support.order))
+            gap, _, _ = support.visit(problem.loss, random.permutation(support.order))
             first = gap if first is None else first
             if gap <= share * first:
                 break
@@ -155,7 +155,7 @@ def test_a_joint_step_of_features_rises_by_what_it_says_and_keeps_duals_and_weig
     random = np.random.default_rng(0)
     rises = []
     for _ in range(12):
-        support_epoch(support, problem.loss, random.permutation(support.order))
+        support.visit(problem.loss, random.permutation(support.order))
         _, before = weights_and_dual(problem, state)
         rises.append(support.step_jointly(problem.loss))
         W, after = weights_and_dual(problem, state)
@@ -171,7 +171,7 @@ def test_weights_are_made_anew_when_the_support_is_closed(row):
     problem, state, support = open_features(row, "dense", np.float32)
     random = np.random.default_rng(0)
     for _ in range(12):
-        support_epoch(support, problem.loss, random.permutation(support.order))
+        support.visit(problem.loss, random.permutation(support.order))
         support.step_jointly(problem.loss)
     problem.storage.close_support(support, state, problem.costs)
     W, _ = weights_and_dual(problem, state)
@@ -191,7 +191,7 @@ def test_joint_steps_of_features_spare_rounds_of_visits():
         while len(gaps) < 1000 and (not gaps or gaps[-1] > 1e-5 * gaps[0]):
             if jointly and gaps:
                 support.step_jointly(problem.loss)
-            gap, _, _ = support_epoch(support, problem.loss, random.permutation(support.order))
+            gap, _, _ = support.visit(problem.loss, random.permutation(support.order))
             gaps.append(gap)
         rounds.append(len(gaps))
     assert 5 < rounds[1] <= 0.6 * rounds[0], rounds
@@ -204,6 +204,6 @@ def test_where_joint_steps_do_not_pay_there_are_none(setting, monkeypatch):
     monkeypatch.setattr(feature_support, setting, 1e9)
     problem, _, support = open_features(HINGES[0], "csr")
     for _ in range(3):
-        support_epoch(support, problem.loss, support.order)
+        support.visit(problem.loss, support.order)
         assert support.step_jointly(problem.loss) == 0.0
     assert support.not_worth_it

@@ -7,7 +7,6 @@ from shortlist.losses.labels import label_rows
 from shortlist.solvers.kernels.support import support_rows
 from shortlist.solvers.problem import Problem
 from shortlist.solvers.storage import Costs
-from shortlist.solvers.storage.support import support_epoch
 from shortlist.solvers.strategy.path import carry_over
 from shortlist.solvers.strategy.train import train
 from shortlist.solvers.threads import Crew
@@ -99,7 +98,7 @@ def test_support_visits_never_lose_ground(case, storage):
     for _ in range(5):
         rows = support_rows(state.duals, cost, np.empty(case.m))
         support = problem.storage.open_support(rows, state, problem.costs)
-        support_epoch(support, problem.loss, support.order)
+        support.visit(problem.loss, support.order)
         problem.storage.close_support(support, state, problem.costs)
         rising.append(problem.certify(state).dual)
         np.testing.assert_allclose(

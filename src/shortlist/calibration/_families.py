@@ -21,7 +21,7 @@ from shortlist.calibration._pooling import (
 )
 from shortlist.losses import Loss
 from shortlist.losses.entropy import Softmax, TopKEntropy
-from shortlist.losses.hinge import AlphaHinge, BetaHinge
+from shortlist.losses.hinge_projection import AlphaHinge, BetaHinge
 from shortlist.losses.margins import WithMargins
 from shortlist.losses.mixture import Mixture
 from shortlist.losses.ordered import OrderedHinge

@@ -22,7 +22,7 @@ from scipy.sparse import coo_array
 
 from shortlist.calibration._minimise import Optimum, centred, risk_and_gradient, with_exact_ties
 from shortlist.losses import Loss
-from shortlist.losses.hinge import AlphaHinge, BetaHinge
+from shortlist.losses.hinge_projection import AlphaHinge, BetaHinge
 from shortlist.losses.margins import WithMargins
 from shortlist.losses.ordered import OrderedHinge
 from shortlist.losses.ova import OVAHinge

@@ -17,7 +17,7 @@ import numpy as np
 
 from shortlist.losses import Loss
 from shortlist.losses.entropy import Softmax, TopKEntropy
-from shortlist.losses.hinge import AlphaHinge, BetaHinge
+from shortlist.losses.hinge_projection import AlphaHinge, BetaHinge
 from shortlist.losses.mixture import Mixture
 from shortlist.losses.ordered import OrderedHinge
 from shortlist.losses.ova import OVAHinge, OVALogistic

@@ -36,7 +36,8 @@ import numpy as np
 
 from shortlist._jit import njit, overloaded
 from shortlist.losses.domains import capped
-from shortlist.losses.hinge import FLAT, sum_of_squares
+from shortlist.losses.hinge import sum_of_squares
+from shortlist.losses.hinge_projection import FLAT
 from shortlist.losses.kernels import Kernels, register
 from shortlist.losses.labels import right_labels, shift_wrong, sum_of_right, total, wrong_range
 from shortlist.projections.selection import largest

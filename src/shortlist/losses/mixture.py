@@ -29,7 +29,7 @@ from shortlist.losses.base import Loss
 from shortlist.losses.differences import close_at_label, sum_of_wrong
 from shortlist.losses.entries import Parameters
 from shortlist.losses.entropy import TopKEntropy
-from shortlist.losses.hinge import AlphaHinge, BetaHinge
+from shortlist.losses.hinge_projection import AlphaHinge, BetaHinge
 from shortlist.losses.kernels import Kernels, register
 from shortlist.losses.makers import entropy, hinge
 from shortlist.projections.entropic import kind_of

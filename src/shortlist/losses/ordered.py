@@ -29,7 +29,8 @@ from numpy.typing import NDArray
 from shortlist._jit import njit
 from shortlist.losses.differences import close_at_label, shifted_differences, sum_of_wrong
 from shortlist.losses.domains import OrderedDomain
-from shortlist.losses.hinge import FLAT, conjugate_of_hinge, smooth_hinge_value
+from shortlist.losses.hinge import conjugate_of_hinge, smooth_hinge_value
+from shortlist.losses.hinge_projection import FLAT
 from shortlist.losses.kernels import Kernels, hash_of_parameters, register, same_parameters
 from shortlist.projections.ordered import ordered_violation, solve_ordered
 from shortlist.projections.selection import largest

@@ -21,7 +21,8 @@ import numpy as np
 from shortlist._jit import njit
 from shortlist.losses.differences import close_at_label, shifted_differences, simplex_violation
 from shortlist.losses.domains import BothDomains, capped
-from shortlist.losses.hinge import FLAT, conjugate_of_hinge, smooth_hinge_value
+from shortlist.losses.hinge import conjugate_of_hinge, smooth_hinge_value
+from shortlist.losses.hinge_projection import FLAT
 from shortlist.losses.kernels import Kernels, register
 from shortlist.projections.selection import largest
 from shortlist.projections.topk import solve_printed

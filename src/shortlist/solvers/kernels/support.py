@@ -11,6 +11,7 @@ W is held by classes here, shape (m, d + 1), so that a class's weights lie toget
 import numpy as np
 
 from shortlist._jit import is_array, njit, overloaded
+from shortlist._native import borrowed, keep
 from shortlist.losses.kernels import ascend, on_classes
 from shortlist.solvers.kernels.dual_rows import gather, open_row, put
 from shortlist.solvers.kernels.rows import add_to_class, class_score, squared_norm
@@ -78,10 +79,11 @@ def visit_support(loss, rows, order, w, y, cost, kappa, duals, fewest, least_cha
     squared changes. These examples are put first in ``order``.
     """
     m = w.shape[0]
+    rows, w, duals = borrowed(rows), borrowed(w), borrowed(duals)
     classes = np.empty(m, np.int64)
     slots = np.empty(m, np.int64)
-    buffers = np.empty((3, m), w.dtype)
-    scratch = np.empty(2 * m, w.dtype)
+    room = np.empty((5, m), w.dtype)
+    buffers, scratch = borrowed(room[:3]), borrowed(room[3:]).reshape(2 * m)
     start = np.zeros(2)
     gap = 0.0
     rounding = 0.0
@@ -115,4 +117,5 @@ def visit_support(loss, rows, order, w, y, cost, kappa, duals, fewest, least_cha
                 put(duals, i, slots[a], v[a])
                 add_to_class(rows, i, delta[a], w, classes[a])
         rounding += rounding_of_visit(cost[i], kappa[i], delta, 1.0)
+    keep(room)
     return gap, rounding, entries, moved, changes

@@ -14,6 +14,8 @@ from shortlist._jit import njit, overloaded
 from shortlist._native import (
     add_transposed,
     announce,
+    borrowed,
+    keep,
     lower_gram,
     multiply,
     multiply_add,
@@ -45,15 +47,17 @@ def rounding_of_visit(cost, kappa, delta, block):
 def visit_in_turn(loss, rows, order, w, y, cost, kappa, duals, starts, every):
     """Visit the examples ``order``, W (d + 1, m) being small or the rows sparse.
 
-    Returns the sum of gap shares and of rounding shares.
+    Returns the sums of gap shares and of rounding shares, and how many examples change: these are
+    put first in ``order``.
     """
     m = w.shape[1]
-    s = np.empty(m, w.dtype)
-    delta = np.empty(m, w.dtype)
-    scratch = np.empty(m, w.dtype)
-    work = np.empty((2, m), w.dtype)
+    rows, w, duals, starts = borrowed(rows), borrowed(w), borrowed(duals), borrowed(starts)
+    room = np.empty((5, m), w.dtype)
+    held = borrowed(room)
+    s, delta, scratch, work = held[0], held[1], held[2], held[3:]
     gap = 0.0
     rounding = 0.0
+    moved = 0
     for visit, i in enumerate(order):
         score_row(rows, i, w, s)
         v = open_row(duals, i, scratch)
@@ -66,7 +70,10 @@ def visit_in_turn(loss, rows, order, w, y, cost, kappa, duals, starts, every):
         if changed:
             add_row(rows, i, delta, w)
             rounding += rounding_of_visit(cost[i], kappa[i], delta, 1.0)
-    return gap, rounding
+            order[moved] = i
+            moved += 1
+    keep(room)
+    return gap, rounding, moved
 
 
 @njit
@@ -130,8 +137,11 @@ def _visit_rows(
     loss, blas, order, scores, gram, y, cost, kappa, duals, starts, every, deltas, nonzeros, work
 ):
     size, m = order.shape[0], scores.shape[1]
+    scores, gram, duals, starts = borrowed(scores), borrowed(gram), borrowed(duals), borrowed(starts)
+    deltas, nonzeros, work = borrowed(deltas), borrowed(nonzeros), borrowed(work)
     counts = np.empty(size, np.int64)
-    scratch = np.empty(m, scores.dtype)
+    room = np.empty(m, scores.dtype)
+    scratch = borrowed(room)
     gap = 0.0
     rounding = 0.0
     # The changes of examples before ``panel`` are in the scores of all later ones, those before
@@ -157,6 +167,7 @@ def _visit_rows(
             rest = min(size, (b // PANEL + 1) * PANEL)
             if _multiply_changes(blas, gram, deltas, counts, group, end, rest, scores):
                 group = end
+    keep(room)
     return gap, rounding
 
 

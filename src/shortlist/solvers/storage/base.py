@@ -16,8 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shortlist.losses.base import Loss
-from shortlist.solvers.duals import Duals
+from shortlist.solvers.duals import Duals, readable
 from shortlist.solvers.kernels import rows
+from shortlist.solvers.kernels.support import visit_support
 from shortlist.solvers.threads import Crew
 
 if TYPE_CHECKING:
@@ -66,6 +67,7 @@ class Support:
 
     Changes below ``least_change`` wait for a later round. It is ``postponed`` times the mean change
     of the last round, where looking at an example costs less than changing it, and zero elsewhere.
+    ``price`` is the storage's ``support_price`` unless it is set.
     """
 
     view: Any
@@ -78,6 +80,29 @@ class Support:
     rounding: float = 0.0
     postponed: ClassVar[float] = 0.0
     least_change: float = 0.0
+    price: float = 0.0
+
+    def visit(self, loss: Loss, order: NDArray) -> tuple[float, int, int]:
+        """Visit these examples on their support.
+
+        Returns an estimate of their gap, how many entries were visited and how many examples
+        change; these are put first in ``order``.
+        """
+        gap, rounding, entries, moved, changes = visit_support(
+            loss.spec,
+            self.view,
+            order,
+            self.by_class,
+            self.y,
+            self.cost,
+            self.kappa,
+            readable(self.duals),
+            loss.fewest_classes,
+            self.least_change,
+        )
+        self.rounding += rounding
+        self.least_change = self.postponed * changes / max(moved, 1)
+        return gap, entries, moved
 
     def narrow(self, order: NDArray) -> NDArray:
         """Only these examples are visited from now on; returns the numbers to visit them by."""

@@ -6,8 +6,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shortlist.solvers.kernels.rows import CsrRows
-from shortlist.solvers.storage.base import read_only
+from shortlist.solvers.storage.base import Costs, State, Support, read_only
+from shortlist.solvers.storage.feature_support import RowSupport
 from shortlist.solvers.storage.features import FeatureStorage
+
+# Bytes of weights that a second-level cache does not hold, and of an example's scores that take
+# few lines of it. Then each class of a feature costs a line of the cache by classes, and all of
+# them cost little more by rows: 2.4 microseconds a visit to all 20 classes of tf-idf documents of
+# 144 words, 4.2 to the 5 of its support.
+BYTES_PAST_CACHE, BYTES_OF_SHORT_ROW = 1 << 20, 320
 
 
 class CsrStorage(FeatureStorage):
@@ -27,6 +34,13 @@ class CsrStorage(FeatureStorage):
     def view(self) -> CsrRows:
         values, columns, pointers = map(read_only, (self.x.data, self.x.indices, self.x.indptr))
         return CsrRows(values, columns, pointers, self.bias)
+
+    def open_support(self, rows: NDArray, state: State, costs: Costs) -> Support:
+        w = state.weights
+        if w.nbytes < BYTES_PAST_CACHE or w.shape[1] * w.itemsize > BYTES_OF_SHORT_ROW:
+            return super().open_support(rows, state, costs)
+        given = (costs.y, costs.cost, self.kappa, state.duals)
+        return RowSupport(self.view(), rows, w.T, *given, starts=state.starts)
 
     @staticmethod
     def _dense(x: Any) -> NDArray:

@@ -6,13 +6,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shortlist.losses.base import Loss
-from shortlist.solvers.duals import readable
+from shortlist.solvers.duals import readable, rows_at_once, writable
 from shortlist.solvers.kernels.joint import (
     LAST_DUAL,
     add_changes,
     joint_step_of_features,
     list_support,
 )
+from shortlist.solvers.kernels.support import MEASURE_EVERY
+from shortlist.solvers.kernels.visit import visit_in_turn
 from shortlist.solvers.storage.base import Support, squared_norm
 
 # A joint step passes over the weights about so often. It is worth that if a round of visits takes
@@ -119,3 +121,37 @@ class FeatureSupport(Support):
         )
         self.by_class = anew.astype(self.by_class.dtype)
         self.rounding = listed.first_rounding + 4.0 * squared_norm(self.by_class)
+
+
+@dataclass
+class RowSupport(Support):
+    """Visits to all classes of the examples with duals, where a few classes cost no less.
+
+    W stays as it is, a feature's numbers lying together.
+    """
+
+    price: float = 1.0
+    starts: NDArray = field(kw_only=True)
+
+    def visit(self, loss: Loss, order: NDArray) -> tuple[float, int, int]:
+        gap, moved = 0.0, 0
+        size = rows_at_once(self.duals, order.size)
+        for begin in range(0, order.size, size):
+            part = order[begin : begin + size]
+            share, rounding, count = visit_in_turn(
+                loss.spec,
+                self.view,
+                part,
+                self.by_class.T,
+                self.y,
+                self.cost,
+                self.kappa,
+                writable(self.duals, part.size),
+                self.starts,
+                MEASURE_EVERY,
+            )
+            gap += share
+            self.rounding += rounding
+            order[moved : moved + count] = part[:count]
+            moved += count
+        return gap, order.size * len(self.by_class), moved

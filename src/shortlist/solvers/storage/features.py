@@ -84,7 +84,7 @@ class FeatureStorage(ExplicitWeights, LocalDuals):
         view = self.view()
         for begin in range(0, order.size, size):
             part = order[begin : begin + size]
-            gap, rounding = visit_in_turn(
+            gap, rounding, _ = visit_in_turn(
                 loss.spec,
                 view,
                 part,

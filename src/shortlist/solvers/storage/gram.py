@@ -98,7 +98,7 @@ class GramStorage(LocalDuals):
         size = max(1, int(ADDITIONS_PER_CALL / (n * m)))
         for begin in range(0, order.size, size):
             part = order[begin : begin + size]
-            gap, _ = visit_in_turn(
+            gap, *_ = visit_in_turn(
                 loss.spec,
                 view,
                 part,

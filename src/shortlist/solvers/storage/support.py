@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from shortlist.losses.base import Loss
 from shortlist.solvers.duals import Duals, readable
-from shortlist.solvers.kernels.support import support_rows, visit_support
+from shortlist.solvers.kernels.support import support_rows
 from shortlist.solvers.storage.base import Costs, State, Storage, Support
 
 
@@ -54,29 +54,6 @@ class Rounds(NamedTuple):
     entries: int
 
 
-def support_epoch(support: Support, loss: Loss, order: NDArray) -> tuple[float, int, int]:
-    """Visit these examples on their support.
-
-    Returns an estimate of their gap, how many entries were visited and how many examples change;
-    these are put first in ``order``.
-    """
-    gap, rounding, entries, moved, changes = visit_support(
-        loss.spec,
-        support.view,
-        order,
-        support.by_class,
-        support.y,
-        support.cost,
-        support.kappa,
-        readable(support.duals),
-        loss.fewest_classes,
-        support.least_change,
-    )
-    support.rounding += rounding
-    support.least_change = support.postponed * changes / max(moved, 1)
-    return gap, entries, moved
-
-
 def rows_on_support(duals: Duals, cost: NDArray) -> NDArray:
     """The examples that count and have duals that are not zero."""
     return support_rows(readable(duals), cost, np.empty(duals.shape[1], duals.dtype))
@@ -93,12 +70,12 @@ def visit_in_rounds(
     """Visit what is open until its gap is well down, or ``enough``, or patience ends."""
     order = support.order
     whole = storage.n * support.by_class.shape[0]
-    most_entries = patience.epochs * whole / storage.support_price
+    most_entries = patience.epochs * whole / (support.price or storage.support_price)
     first_gap, first_changed = 0.0, order[:0]
     entries = number = 0
     smallest, smallest_at = np.inf, 0
     while entries < most_entries and number < patience.rounds:
-        gap, visited, moved = support_epoch(support, loss, order)
+        gap, visited, moved = support.visit(loss, order)
         if number == 0:
             first_gap, first_changed = gap, order[:moved].copy()
         entries += visited

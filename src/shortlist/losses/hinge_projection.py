@@ -1,0 +1,303 @@
+"""The projection behind gradients and dual steps of the hinges, on the few classes that matter.
+
+With b_j = (1 + f_j - f_y) / (eta + gamma) over j != y and rho = eta / (eta + gamma):
+
+    minimise |x - b|^2 + rho s^2    over alpha's or beta's set (see ``losses.hinge``)
+
+The solution is x_j = max(0, min(b_j - theta, cap)), so that only classes with b_j above theta take
+part. A lower bound of theta, or the last theta, tells which to list.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from shortlist._jit import njit, overloaded
+from shortlist.losses.differences import close_at_label, largest_wrong
+from shortlist.projections.selection import STRIDE, largest, stride_exceeds
+from shortlist.projections.threshold import clip_into, solve_threshold
+from shortlist.projections.topk import fill_capped, settle_cap, walk_cap
+
+# Below this, eta + gamma cannot be divided by safely in single precision.
+FLAT = 1e-30
+
+
+class BetaHinge(NamedTuple):
+    """Top-k hinge beta, and the multiclass hinge at k = 1."""
+
+    k: int
+    gamma: float
+
+
+class AlphaHinge(NamedTuple):
+    """Top-k hinge alpha for k >= 2."""
+
+    k: int
+    gamma: float
+
+
+@njit
+def _zero_after_mean(loss):
+    return True
+
+
+@njit
+def _zero_before_mean(loss):
+    return False
+
+
+@overloaded
+def is_joint(loss):
+    """Whether the maximum with zero is taken after the mean: alpha, as against beta."""
+    return _zero_after_mean if loss.instance_class is AlphaHinge else _zero_before_mean
+
+
+# How far below the last threshold to look for entries that may become positive.
+_SLACK = 0.02
+
+
+@njit
+def _list_above(f, y, cut, places):
+    """List the j != y with f_j > cut; returns how many."""
+    count = 0
+    m = f.shape[0]
+    whole = m - m % STRIDE
+    for begin in range(0, whole, STRIDE):
+        if stride_exceeds(f, begin, cut):
+            for j in range(begin, begin + STRIDE):
+                if f[j] > cut and j != y:
+                    places[count] = j
+                    count += 1
+    for j in range(whole, m):
+        if f[j] > cut and j != y:
+            places[count] = j
+            count += 1
+    return count
+
+
+@njit
+def solve_listed(loss, f, y, eta, start, work):
+    """The projection of gradients and dual steps, on the few classes that can matter.
+
+    x_j is positive only where b_j = (1 + f_j - f_y) / (eta + gamma) exceeds the threshold theta.
+    These classes are listed in the first row of ``work`` (see :func:`listed_places`), their x_j in the
+    second. Returns how many are listed. ``start`` holds the last theta and a number that is not
+    zero if there is one: alpha's last cap.
+    """
+    scale = eta + loss.gamma
+    # Where there is a last theta, the classes above it are nearly all that matter.
+    guess = start[0] - _SLACK if start[1] != 0.0 else -np.inf
+    if is_joint(loss) and guess > -np.inf:
+        # If they do, there is no need for the least threshold, which takes the k largest scores.
+        count, theta = _solve_above(loss, f, y, eta, scale, guess, start, work)
+        if count >= loss.k and theta >= guess:
+            start[0] = theta
+            return count
+        guess = min(guess, theta - _SLACK) if count >= loss.k else -np.inf
+    least = _least_threshold(loss, f, y, scale)
+    if least == np.inf:
+        return 0
+    while True:
+        count, theta = _solve_above(loss, f, y, eta, scale, max(guess, least), start, work)
+        # Alpha's cap is a share of the sum over the k largest.
+        if count >= (loss.k if is_joint(loss) else 1):
+            if not theta < guess or guess <= least:
+                break
+            guess = theta - _SLACK
+        else:
+            # Too few are above the guess, or rounding has hidden one above the least threshold.
+            least = least if guess > least else -np.inf
+            guess = -np.inf
+    start[0] = theta
+    return count
+
+
+@njit
+def _solve_above(loss, f, y, eta, scale, guess, start, work):
+    """List the classes with b_j above ``guess``, and solve the projection on them.
+
+    Returns how many there are, and theta, which is exact if it is not below ``guess``. With fewer
+    than k classes alpha is not solved.
+    """
+    places = listed_places(work)
+    own = np.float64(f[y])
+    count = _list_above(f, y, _cut_in_scores(f, own, scale, guess), places)
+    if count < (loss.k if is_joint(loss) else 1):
+        return count, np.inf
+    z = work[1, :count]
+    top = f.dtype.type(-np.inf)
+    for t in range(count):
+        top = max(top, f[places[t]])
+    inverse = f.dtype.type(1.0 / scale)
+    lowest = np.finfo(f.dtype).min
+    for t in range(count):
+        z[t] = max((f[places[t]] - top) * inverse, lowest)
+    level = (1.0 + (np.float64(top) - own)) / scale
+    return count, _solve_few(loss, z, level, eta / scale, start)
+
+
+@njit
+def listed_places(work):
+    """The first row of scratch as a list of whole numbers."""
+    return work[0].view(np.int32)
+
+
+@njit
+def write_listed(work, count, y, v):
+    """Fill v from the listed classes; returns s = -v_y, at most 1."""
+    places, x = listed_places(work), work[1]
+    s = 0.0
+    for t in range(count):
+        s += np.float64(x[t])
+    if s > 1.0:
+        factor = v.dtype.type(1.0 / s)
+        for t in range(count):
+            x[t] *= factor
+        s = 1.0
+    v[:] = 0
+    for t in range(count):
+        v[places[t]] = x[t]
+    close_at_label(v, y, s)
+    return s
+
+
+@njit
+def _cut_in_scores(f, own, scale, theta):
+    """Scores above it have b_j > theta; in the precision of f, and not above the exact one."""
+    exact = theta * scale + own - 1.0
+    cut = f.dtype.type(exact)
+    return cut if np.float64(cut) <= exact else np.nextafter(cut, f.dtype.type(-np.inf))
+
+
+@njit
+def _least_threshold_beta(loss, f, y, scale):
+    """A lower bound on theta; infinite if all x_j are zero.
+
+    theta is not negative. At k = 1 the largest x_j is at most 1, so that theta >= max b - 1.
+    """
+    top = (1.0 + (np.float64(largest_wrong(f, y)) - np.float64(f[y]))) / scale
+    if not top > 0.0:
+        return np.inf
+    return max(top - 1.0 - 1e-6 * abs(top), 0.0) if loss.k == 1 else 0.0
+
+
+@njit
+def _least_threshold_alpha(loss, f, y, scale):
+    """A lower bound on theta; infinite if all x_j are zero.
+
+    No x_j exceeds s/k, and the k largest b_j lie above theta: theta is at least the k-th largest
+    less 1/k. All x_j are zero if the mean of the k largest is not positive.
+    """
+    if not 1.0 + (np.float64(largest_wrong(f, y)) - np.float64(f[y])) > 0.0:
+        return np.inf
+    values = np.empty(loss.k, f.dtype)
+    kept = f[y]
+    f[y] = -np.inf
+    largest(f, loss.k, values, np.empty(loss.k, np.int32))
+    f[y] = kept
+    mean = 0.0
+    for i in range(loss.k):
+        mean += (1.0 + (np.float64(values[i]) - np.float64(kept))) / loss.k
+    if not mean > 0.0:
+        return np.inf
+    kth = (1.0 + (np.float64(values[loss.k - 1]) - np.float64(kept))) / scale
+    return kth - 1.0 / loss.k - 1e-6 * abs(kth)
+
+
+@overloaded
+def _least_threshold(loss, f, y, scale):
+    return _least_threshold_beta if loss.instance_class is BetaHinge else _least_threshold_alpha
+
+
+@njit
+def solve_on_simplex(f, y, eta, gamma, start, work):
+    """:func:`solve_listed` at k = 1, where the largest b_j bounds theta well enough."""
+    scale = eta + gamma
+    own = np.float64(f[y])
+    top = largest_wrong(f, y)
+    level = (1.0 + (np.float64(top) - own)) / scale
+    if not level > 0.0:
+        return 0
+    places = listed_places(work)
+    z = work[1]
+    inverse = f.dtype.type(1.0 / scale)
+    lowest = np.finfo(f.dtype).min
+    least = max(level - 1.0 - 1e-6 * abs(level), 0.0)
+    count = _list_above(f, y, _cut_in_scores(f, own, scale, least), places)
+    while True:
+        for t in range(count):
+            z[t] = max((f[places[t]] - top) * inverse, lowest)
+        theta = _solve_few_simplex(z, count, level, eta / scale)
+        if count > 0:
+            break
+        # Rounding has hidden the largest.
+        count = _list_above(f, y, f.dtype.type(-np.inf), places)
+    start[0] = theta
+    start[1] = 1.0
+    return count
+
+
+@njit
+def _solve_few_simplex(z, count, top, rho):
+    """Minimise |x - b|^2 + rho s^2 over x >= 0, s <= 1, b = z + top; replaces z by x.
+
+    ``z`` has ``count`` entries.
+
+    x_j = b_j - theta on the entries above theta. Newton's method from the left: the entries that
+    are above the last theta give the next, until none falls away. Returns theta.
+    """
+    t = -np.inf  # theta - top
+    inside = count + 1
+    while True:
+        total, above = 0.0, 0
+        for j in range(count):
+            if z[j] > t:
+                total += np.float64(z[j])
+                above += 1
+        # Entries only leave the list, except by rounding.
+        if above >= inside or above == 0:
+            break
+        inside = above
+        # The sum is theta / rho or one, whichever is smaller.
+        t = max((rho * total - top) / (rho * inside + 1.0), (total - 1.0) / inside)
+    for j in range(count):
+        z[j] = max(np.float64(z[j]) - t, 0.0)
+    return top + t
+
+
+@njit
+def _solve_few_beta(loss, z, top, rho, start):
+    start[1] = 1.0
+    if loss.k == 1:
+        return _solve_few_simplex(z, z.shape[0], top, rho)
+    ref, t = solve_threshold(z, top, 1.0 / loss.k, 1.0, rho, False, -1.0)
+    x = np.empty_like(z)
+    clip_into(z, ref, t, 1.0 / loss.k, 1.0, x)
+    z[:] = x
+    return top + ref + t
+
+
+@njit
+def _solve_few_alpha(loss, z, top, rho, start):
+    scratch = np.empty_like(z)
+    ref, t, c = 0.0, 0.0, 0.0
+    if start[1] != 0.0:
+        ref, t, c = settle_cap(z, top, loss.k, 1.0, rho, start[0], start[1])
+    if c == 0.0:
+        ref, t, c = walk_cap(z, top, loss.k, 1.0, rho, scratch)
+    if c > 0.0:
+        fill_capped(z, ref, t, c, loss.k, 1.0, scratch)
+        z[:] = scratch
+        start[1] = c
+    else:
+        z[:] = 0
+    return top + ref + t
+
+
+@overloaded
+def _solve_few(loss, z, top, rho, start):
+    """Replace z by x for b = z + top, the maximum of z being 0; returns theta.
+
+    ``start`` holds theta and, for alpha, the cap of the last solution; zero if there is none.
+    """
+    return _solve_few_beta if loss.instance_class is BetaHinge else _solve_few_alpha
