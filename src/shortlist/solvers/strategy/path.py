@@ -24,6 +24,9 @@ from shortlist.solvers.strategy.train import Solution, train
 TRIALS = 9
 # How far the next C may be, in steps between the last two, for weights to be predicted.
 FURTHEST_PREDICTION = 2.0
+# Where the last gap was at most this share of the one asked for, the start may be a solution: so it
+# is at small C, where duals hardly change. It takes a look to tell, and spares an epoch.
+SHARE_FAR_BELOW = 0.01
 
 
 @dataclass
@@ -81,9 +84,16 @@ class Path:
             accuracy=accuracy,
             keeper=keeper,
             resume=resume,
-            one_of_many=self.last_C != C,
+            one_of_many=self.last_C != C and not self._far_below(),
         )
         return self.adopt(C, solution)
+
+    def _far_below(self) -> bool:
+        """Whether SDCA brought the last gap far below the one asked for."""
+        if self.last is None or self.last.result.by_descent:
+            return False
+        last = self.last.result
+        return max(last.relative_gap, last.gain_gap) <= SHARE_FAR_BELOW * self.tol
 
     def fill_left_out(self) -> None:
         """Make the duals of the last solution; a descent's are made only when they are needed."""
