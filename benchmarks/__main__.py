@@ -1,13 +1,18 @@
-"""Run a benchmark: ``python -m benchmarks NAME [options]``; without a name, all, one by one.
+"""Run a benchmark: ``python -m benchmarks [--narrow] NAME [options]``; without a name, all of them.
+
+``--narrow`` does without AVX-512, as most machines have to: our kernels, BLAS and torch alike.
 
 A benchmark is a module of this folder that says what it measures in its first line and has a
 function ``main()`` that reads its own options from the command line.
 """
 
 import ast
+import os
 import sys
 from importlib import import_module
 from pathlib import Path
+
+from benchmarks.machine import NARROW
 
 
 def available() -> dict[str, str]:
@@ -23,6 +28,9 @@ def available() -> dict[str, str]:
 
 def main() -> None:
     """Hand over to the benchmark that is named."""
+    if sys.argv[1:2] == ["--narrow"]:
+        command = [sys.executable, "-m", "benchmarks", *sys.argv[2:]]
+        os.execve(sys.executable, command, {**os.environ, **NARROW})
     known = available()
     name, options = (sys.argv[1], sys.argv[2:]) if len(sys.argv) > 1 else ("", [])
     if name in ("-h", "--help") or (name and name not in known):

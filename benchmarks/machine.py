@@ -10,6 +10,15 @@ from rich.console import Console
 
 from shortlist._machine import processor_name
 
+# What makes each library do without AVX-512. A processor's name alone does not: numba keeps the
+# features of the one that it runs on.
+NARROW = {
+    "NUMBA_CPU_NAME": "haswell",
+    "NUMBA_CPU_FEATURES": "",
+    "OPENBLAS_CORETYPE": "Haswell",
+    "MKL_ENABLE_INSTRUCTIONS": "AVX2",
+    "ATEN_CPU_CAPABILITY": "avx2",
+}
 PACKAGES = ("shortlist", "numpy", "numba", "scikit-learn", "torch", "cyanure")
 
 
@@ -23,6 +32,7 @@ def describe_machine() -> dict[str, str]:
     """Facts for the head of a table and for its JSON file."""
     facts = {
         "processor": f"{processor_name()}, {os.cpu_count()} logical",
+        "AVX-512": _wide_units(),
         "OMP_NUM_THREADS": os.environ.get("OMP_NUM_THREADS", "not set"),
         "BLAS threads": ", ".join(sorted(_blas_threads())) or "unknown",
         "load": load(),
@@ -34,6 +44,14 @@ def describe_machine() -> dict[str, str]:
         except PackageNotFoundError:
             facts[package] = "not installed"
     return facts
+
+
+def _wide_units() -> str:
+    from llvmlite.binding import get_host_cpu_features
+
+    if not get_host_cpu_features().get("avx512f"):
+        return "none"
+    return "off" if all(os.environ.get(name) == value for name, value in NARROW.items()) else "on"
 
 
 def load() -> str:
