@@ -80,8 +80,8 @@ def solve_listed(loss, f, y, eta, start, work):
     """The projection of gradients and dual steps, on the few classes that can matter.
 
     x_j is positive only where b_j = (1 + f_j - f_y) / (eta + gamma) exceeds the threshold theta.
-    These classes are listed in the first row of ``work`` (see :func:`listed_places`), their x_j in the
-    second. Returns how many are listed. ``start`` holds the last theta and a number that is not
+    These classes are listed in the first row of ``work`` (see :func:`listed_places`), their x_j in
+    the second. Returns how many are listed. ``start`` holds the last theta and a number that is not
     zero if there is one: alpha's last cap.
     """
     scale = eta + loss.gamma

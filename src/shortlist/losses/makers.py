@@ -13,8 +13,8 @@ from shortlist.losses.base import Loss
 from shortlist.losses.entries import Parameters
 from shortlist.losses.entropy import Softmax, TopKEntropy
 from shortlist.losses.entropy_multilabel import MultilabelSoftmax
-from shortlist.losses.hinge_projection import AlphaHinge, BetaHinge
 from shortlist.losses.hinge_multilabel import MultilabelAlphaHinge, MultilabelBetaHinge
+from shortlist.losses.hinge_projection import AlphaHinge, BetaHinge
 from shortlist.losses.margins import check_margins, with_margins
 from shortlist.losses.ordered import OrderedHinge
 from shortlist.losses.ova import OVAHinge, OVALogistic
