@@ -15,9 +15,9 @@ FIRST_SHARE_LEFT = 0.3
 # Examples whose share of the gap is measured: at least so many an epoch, and one in so many.
 # A few hard examples can hold most of the gap, so the sample must not be small.
 MEASURED_EXAMPLES, MEASURED_EVERY = 1000, 8
-# There is no look while the gap that is expected is more than so many times the one asked for, as
-# far as that is known: before the first look it is a share of P(0). A look takes a third of an epoch
-# on CLINC150, whose first one or two (C = 1 and 10) are spared.
+# The first looks are spared while the gap that is expected is more than so many times the one asked
+# for, which is a share of P(0) until there is a look. A look takes a third of an epoch on CLINC150:
+# fits at C = 1 and 10 spare one and two.
 FAR_FROM_WANTED, MOST_LOOKS_SPARED = 3.0, 2
 # More epochs than so many times the patience are too many, whatever the rate promises.
 MAX_EPOCHS_OVER_PATIENCE = 3.0

@@ -44,8 +44,8 @@ FEW_CLASSES, FEW_CLASSES_SMOOTH = 3, 6
 # Digits (28 a feature) are solved by SDCA up to C = 1e6 in 75 to 1000 epochs, and not by 1000
 # evaluations; breast cancer (19) at C >= 1000 is solved by 35 to 730 evaluations, and not by SDCA.
 MANY_EXAMPLES_PER_FEATURE = 100
-# But if the mean of C |x|^2 is at most this, SDCA is faster: Letter (|x|^2 = 3.1) takes 0.08 and 0.15
-# seconds at C = 0.3 and 1, and 0.31 at C = 3; descents take 0.22 to 0.25.
+# But if the mean of C |x|^2 is at most this, SDCA is faster: on Letter (|x|^2 = 3.1) it takes 0.08
+# and 0.15 seconds at C = 0.3 and 1, and 0.31 at C = 3; descents take 0.22 to 0.25.
 MAX_MEAN_ETA_OF_HINGES = 5.0
 EPOCHS_ON_TABLES, EPOCHS_ON_TABLES_SMOOTH = 600.0, 300.0
 EPOCHS_OF_FEW_EXAMPLES = 3000.0
