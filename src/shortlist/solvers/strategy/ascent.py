@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 
+from shortlist.solvers.records.checkpoint import ASCENT
 from shortlist.solvers.records.result import Evaluation
 from shortlist.solvers.records.run import Run
 from shortlist.solvers.storage.base import active_examples
@@ -16,6 +17,8 @@ FIRST_SHARE_LEFT = 0.3
 MEASURED_EXAMPLES, MEASURED_EVERY = 1000, 8
 # More epochs than so many times the patience are too many, whatever the rate promises.
 MAX_EPOCHS_OVER_PATIENCE = 3.0
+# The rate of hinges is also measured since this share of the epochs spent.
+RATE_SINCE = 0.25
 # Below so many units in the last place of the primal, the gap is rounding.
 RESOLUTION_ULPS = 8
 # Visits on the support end when its gap is this share of the gap that is asked for.
@@ -47,7 +50,7 @@ def ascend(run: Run, random: np.random.Generator, patience: float = np.inf) -> s
     resolved = run.tol >= RESOLUTION_ULPS * eps
     share_left = FIRST_SHARE_LEFT
     first_epoch, first_look = run.stage.epochs, run.stage.looks
-    slows_since = None if problem.loss.sparse_duals else first_epoch
+    slows_down = not problem.loss.sparse_duals
     earliest = run.epochs
     next_look = run.epochs + 1
     part, part_tried = 1.0, False
@@ -76,7 +79,8 @@ def ascend(run: Run, random: np.random.Generator, patience: float = np.inf) -> s
             else:
                 too_many = spent > MAX_EPOCHS_OVER_PATIENCE * patience
                 left = min(patience, run.max_epochs - run.epochs) if patience < np.inf else np.inf
-                if too_many or _epochs_to_go(looks, run.wanted, slows_since) > left:
+                to_go = _epochs_to_go(looks, run.wanted, first_epoch, slows_down)
+                if too_many or to_go > left:
                     return "slow"
                 if estimate > 0:
                     share_left = min(max(found.gap / estimate, 0.01), 10.0)
@@ -117,7 +121,9 @@ def visit_fresh(run: Run, random: np.random.Generator) -> bool:
         run.epochs += polish_support(
             problem.storage, problem.loss, run.state, problem.costs, random, enough
         )
-    return run.certify().within(run.tol)
+    solved = run.certify().within(run.tol)
+    run.begin(ASCENT)  # what this has gained says nothing of the epochs that follow
+    return solved
 
 
 def _epoch(run: Run, order: np.ndarray, every: int, part: float) -> float:
@@ -132,26 +138,38 @@ def _epoch(run: Run, order: np.ndarray, every: int, part: float) -> float:
     return estimate
 
 
-def _epochs_to_go(looks: list[Evaluation], wanted: float, first: float | None) -> float:
-    """Epochs to the gap wanted if it goes on shrinking as between the last two looks.
+def _epochs_to_go(
+    looks: list[Evaluation], wanted: float, first_epoch: float, slows_down: bool
+) -> float:
+    """Epochs to the gap wanted if it goes on as it did. The first looks tell too little.
 
-    If ``first`` is given, as a power of the epochs since then: where SDCA is slow on dense duals
-    it also slows down. Otherwise exponentially. The first looks tell too little.
+    Dense duals: the gap as a power of the epochs spent, by the last two looks. Where SDCA is slow,
+    it also ``slows_down``.
+
+    Sparse duals: the least of three estimates. The primal of hinges rises and falls, and from a warm
+    start it may take long to fall below the first one. So the gap may stand still between two looks
+    while the duals improve. It is expected to shrink exponentially, as between the last two looks or
+    since a quarter of the epochs spent; or to be closed by the dual objective at its speed.
     """
     if len(looks) < 3:
         return 0.0
     before, now = looks[-2:]
     if now.gap <= 0 or now.epoch <= before.epoch:
         return 0.0
-    if before.gap <= now.gap:
-        return np.inf
-    decrease = np.log(before.gap / now.gap)
     missing = np.log(max(now.gap / max(wanted, np.finfo(float).tiny), 1.0))
-    if first is None:
-        return float(missing / decrease * (now.epoch - before.epoch))
-    spent = now.epoch - first
-    power = decrease / np.log(spent / (before.epoch - first))
-    return float(spent * (np.exp(min(missing / power, 50.0)) - 1.0))
+    spent = now.epoch - first_epoch
+    if slows_down:
+        if before.gap <= now.gap:
+            return np.inf
+        power = np.log(before.gap / now.gap) / np.log(spent / (before.epoch - first_epoch))
+        return float(spent * (np.exp(min(missing / power, 50.0)) - 1.0))
+    early = [look for look in looks[:-2] if look.epoch - first_epoch <= RATE_SINCE * spent]
+    rates = [
+        np.log(look.gap / now.gap) / (now.epoch - look.epoch) / max(missing, np.finfo(float).tiny)
+        for look in (before, early[-1] if early else looks[0])
+    ]
+    rates.append((now.dual - before.dual) / (now.epoch - before.epoch) / now.gap)
+    return 1.0 / max(rates) if max(rates) > 0.0 else np.inf
 
 
 def _stalled(looks: list[Evaluation], eps: float) -> bool:
