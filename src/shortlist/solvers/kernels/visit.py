@@ -137,13 +137,9 @@ def _visit_rows(
     loss, blas, order, scores, gram, y, cost, kappa, duals, starts, every, deltas, nonzeros, work
 ):
     size, m = order.shape[0], scores.shape[1]
-    scores, gram, duals, starts = (
-        borrowed(scores),
-        borrowed(gram),
-        borrowed(duals),
-        borrowed(starts),
-    )
-    deltas, nonzeros, work = borrowed(deltas), borrowed(nonzeros), borrowed(work)
+    scores, gram, deltas = borrowed(scores), borrowed(gram), borrowed(deltas)
+    duals, starts, nonzeros = borrowed(duals), borrowed(starts), borrowed(nonzeros)
+    work = borrowed(work)
     counts = np.empty(size, np.int64)
     room = np.empty(m, scores.dtype)
     scratch = borrowed(room)

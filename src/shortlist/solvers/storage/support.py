@@ -74,7 +74,7 @@ def visit_in_rounds(
     first_gap, first_changed = 0.0, order[:0]
     entries = number = 0
     smallest, smallest_at = np.inf, 0
-    while entries < most_entries and number < patience.rounds:
+    while True:
         gap, visited, moved = support.visit(loss, order)
         if number == 0:
             first_gap, first_changed = gap, order[:moved].copy()
@@ -85,6 +85,9 @@ def visit_in_rounds(
         if not moved or gap <= patience.end(first_gap, enough):
             break
         if number - smallest_at >= patience.idle:
+            break
+        # Not after a joint step: it raises the dual objective, but the primal too.
+        if entries >= most_entries or number >= patience.rounds:
             break
         if patience.rounds == np.inf:  # a few rounds are over before joint steps pay
             support.step_jointly(loss)
@@ -112,8 +115,12 @@ def polish_support(
     costs: Costs,
     random: np.random.Generator,
     enough: float = 0.0,
+    at_most: float = 0.0,
 ) -> float:
     """Cheap epochs on the support until its gap is well down, or ``enough``, or enough is spent.
+
+    Where there are weights, ``at_most`` so many full epochs may be spent, in what the visits cost,
+    if that is more than usual.
 
     Returns the share of the examples' duals that was visited, in full epochs.
     """
@@ -122,7 +129,9 @@ def polish_support(
         return 0.0
     support = storage.open_support(random.permutation(rows), state, costs)
     support.order = random.permutation(support.order)
-    patience = AFTER_EPOCH if storage.explicit else AFTER_EPOCH_ON_GRAM
+    patience = AFTER_EPOCH_ON_GRAM
+    if storage.explicit:
+        patience = AFTER_EPOCH._replace(epochs=max(AFTER_EPOCH.epochs, at_most))
     found = visit_in_rounds(storage, loss, support, random, patience, enough)
     storage.close_support(support, state, costs)
     return found.entries / (storage.n * state.weights.shape[1])
