@@ -34,8 +34,8 @@ PARALLEL = 1e-9
 LENGTHS = (1.0, 0.25)
 # A step must raise the objective by so many units in the last place of 1/2 |W|^2. Less is rounding,
 # and leads away from what visits have balanced: in single precision the hinge on CLINC150 at
-# C = 100 would come no closer than a gap of 5e-3, and with inner products in double the top-2 hinge
-# on 40 examples no closer than 1e-8.
+# C = 100 would come no closer than a gap of 5e-3. With inner products the rise is summed in double,
+# so that these are double's units; the top-2 hinge on 40 examples would come no closer than 1e-8.
 LEAST_RISE_ULPS = 64.0
 # The rows of ``past``.
 LAST_DUAL, DUAL_STEP, LAST_SCORE, SCORE_STEP = 0, 1, 2, 3
@@ -263,7 +263,7 @@ def _go(loss, rows, w, y, cost, duals, begin, classes, now, step):
             mean = 0.5 * (np.float64(w[classes[e], i]) + np.float64(now[1, e]))
             rise += cost[i] * (step[0, e] - now[0, e]) * mean
             least += 0.5 * cost[i] * abs(np.float64(now[0, e]) * np.float64(now[1, e]))
-    least *= LEAST_RISE_ULPS * np.finfo(w.dtype).eps
+    least *= LEAST_RISE_ULPS * np.finfo(np.float64).eps
     for i in range(n):
         for e in range(begin[i], begin[i + 1]):
             if rise > least:
