@@ -5,6 +5,7 @@ import os
 from pathlib import Path
 
 import numpy as np
+import pandas
 import pytest
 from scipy import sparse
 from scipy.io import savemat
@@ -16,6 +17,11 @@ from tests.cli.conftest import NAMES, shell
 
 # Two classes that a single feature tells apart, far enough for an accuracy of 100%.
 APART = "{label} {index}:{sign}5 {other}:1\n"
+
+
+def named(X):
+    """A table of the features' names, which the model was trained with."""
+    return pandas.DataFrame(X, columns=[*"pqrst"])
 
 
 def write_apart(path, first, labels=(1, 2)):
@@ -98,7 +104,7 @@ def test_labels_to_predict_may_be_empty(command, files, named_model):
     empty = np.full(len(files.y), "")
     path = files.write_csv("unlabelled.csv", [*"pqrst", "label"], files.X, empty)
     ended = command("predict", named_model, path, "--no-scores", "-k", 1)
-    expected = shortlist.load(named_model).predict(files.X).tolist()
+    expected = shortlist.load(named_model).predict(named(files.X)).tolist()
     assert ended.out.splitlines() == ["label_1", *expected]
 
 
@@ -108,7 +114,7 @@ def test_named_features_of_arrays_are_found_in_a_table(command, files):
     turned = files.write_csv("numbers.csv", ["y", *"tsrqp"], files.y, files.X[:, ::-1])
     ended = command("evaluate", "m", turned, "--json")
     assert json.loads(ended.out)["accuracy"]["test"]["top-1"] == shortlist.load("m").score(
-        files.X, files.y
+        named(files.X), files.y
     )
     assert "labels: column 'y' (guessed: by its name)" in ended.err
 

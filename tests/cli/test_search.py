@@ -223,6 +223,7 @@ def test_reproduce_refuses(command, tmp_path, args, words):
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.filterwarnings("ignore:.*torch.jit.*:DeprecationWarning")
 def test_features_then_train(command, files, tmp_path):
     torch = pytest.importorskip("torch")
     torch.manual_seed(0)

@@ -38,7 +38,8 @@ def by_loss(loss):
 @njit
 def write_row(duals, i, y, v):
     row = open_row(duals, i, np.empty_like(v))
-    row[:] = v
+    for j in range(v.shape[0]):
+        row[j] = v[j]
     close_row(duals, i, y, row)
 
 

@@ -10,6 +10,8 @@ from shortlist.torch import functional as F
 
 from .cases import CASES, SMOOTH
 
+# torch writes some of its forward derivatives in its old language, and warns of it.
+pytestmark = pytest.mark.filterwarnings("ignore:.*torch.jit.script.*:DeprecationWarning")
 ONE_OF_EACH = [
     case for case in CASES if case.k in (1, 3) and case.params.get("smoothing", 1.0) in (0.5, 1.0)
 ]

@@ -110,8 +110,8 @@ def _violation(loss, v, y):
     if not abs(s) < np.inf:
         return np.inf
     x = np.empty(v.shape[0] - 1, v.dtype)
-    x[:y] = v[:y]
-    x[y:] = v[y + 1 :]
+    for j in range(x.shape[0]):
+        x[j] = v[j] if j < y else v[j + 1]
     worst = max(abs(np.float64(v[y]) + s), ordered_violation(x, loss.weights, loss.joint))
     for entry in x:
         worst = max(worst, -np.float64(entry))
