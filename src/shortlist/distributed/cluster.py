@@ -33,10 +33,12 @@ MOST_ROUNDS_PER_WORKER, MOST_ROUNDS_PER_WORKER_OF_HINGES, MOST_ROUNDS = 4, 16, 3
 SUPPORT_ROUNDS, MOST_SUPPORT_ROUNDS = 3, 24
 # Examples that a worker visits between two sums among the workers of one machine. A sum costs as
 # much as some twenty visits: 128 take no fewer epochs in most cases, and a tenth more time.
-ROWS_PER_ROUND_ON_BOARD = 256
+ROWS_PER_ROUND_ON_BOARD = 128
 # Parts that a pass over the support is made in there, at most. Two workers, smooth hinge at C = 10:
 # 5 epochs with one part, 4 with four, at a gap seven times as small with 16.
 MOST_SUPPORT_PARTS = 16
+# Examples of a worker in such a part, if the last pass moved as many.
+ROWS_PER_SUPPORT_PART = 128
 # Characters in the name of the folder for temporary files. Ray keeps sockets below it, whose names
 # the system limits to 107 characters; Ray's part and ours take up to 88 of them.
 LONGEST_FOLDER = 18

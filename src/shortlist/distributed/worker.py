@@ -5,6 +5,10 @@ an ordinary epoch too. There a worker visits its examples with kappa replaced by
 lets its own view of W change sigma times as much as W itself. With costs sigma C_i in place of C_i
 the visits do both: a step is eta = (sigma C_i) kappa, and W changes by x_i (sigma C_i) (old v_i -
 new v_i). What is sent is that change divided by sigma.
+
+The intercept has a sigma of its own, r times that of the features. To a worker the constant feature
+is sqrt(r) times as large, and its weights are smaller by as much: scores are the same, kappa is
+what both ask for, and the intercept changes r times as much as it would.
 """
 
 from __future__ import annotations
@@ -14,6 +18,7 @@ import os
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from copy import copy
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -21,7 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shortlist.distributed.board import Board, Place
-from shortlist.distributed.rounds import Rounds, Visited
+from shortlist.distributed.rounds import Rounds, Sigma, Visited
 
 if TYPE_CHECKING:
     from shortlist.datasets.containers import LabeledData
@@ -62,10 +67,12 @@ class Worker:
     storage: Any  # of explicit rows, in memory or in pieces
     state: State
     costs: Costs
+    bold: tuple[NDArray, NDArray]
     # Where workers of one machine add up their changes, and the own number there.
     board: Board | None = None
     number: int = 0
-    # The examples of the pass, a part for each round, and those of its rounds so far that changed.
+    # Which pass is made, its examples, a part for each round, and those that moved so far.
+    passing: tuple = ()
     parts: Sequence[NDArray] = ()
     moved: tuple[NDArray, ...] = ()
 
@@ -131,6 +138,8 @@ class Worker:
         from shortlist.solvers.storage import Costs
 
         self.costs = Costs(np.array(y), np.array(cost))
+        # Room for what visits see in place of |x_i|^2 and C_i.
+        self.bold = np.zeros(len(cost)), np.zeros(len(cost))
 
     def set_zero_duals(self, m: int, sparse: bool) -> None:
         from shortlist.solvers.storage import State
@@ -143,9 +152,10 @@ class Worker:
         self, rounds: Rounds, loss: Loss, weights: NDArray, every: int
     ) -> tuple[Visited, NDArray]:
         """One round; returns a report and the change of W."""
+        weights = np.array(weights)
         change = np.empty_like(weights)
         with self._crew(weights.shape[1]) as crew:
-            report = self._visit(rounds, loss, weights, every, crew, change)
+            report, _ = self._visit(rounds, loss, weights, weights.copy(), every, crew, change)
         return report, change
 
     def visit_rounds(
@@ -157,68 +167,92 @@ class Worker:
         worker's is enough.
         """
         assert self.board is not None
-        common, began, seconds = np.array(weights), time.monotonic(), 0.0
+        # Visits on the support have the weights of a class together.
+        order = "F" if rounds.kind == "polish" else "C"
+        common, own = np.array(weights, order=order), np.array(weights, order=order)
+        began, seconds = time.monotonic(), 0.0
         with self._crew(weights.shape[1]) as crew:
             while not rounds.over and seconds <= SECONDS_PER_CALL:
-                room = self.board.room(turn, self.number)
-                own = self._visit(rounds, loss, common, every, crew, room)
-                own = own._replace(seconds=time.monotonic() - began)
-                found, total = self.board.add_up(turn, self.number, own)
-                common += total
-                rounds = rounds.after(found, total, common)
+                room = self.board.room(turn, self.number, order)
+                report, own = self._visit(rounds, loss, common, own, every, crew, room)
+                report = report._replace(seconds=time.monotonic() - began)
+                found, change, norm = self.board.add_up(turn, self.number, report, common, own)
+                rounds = rounds.after(found, change, norm)
                 # All end together.
-                seconds = max(report.seconds for report in found)
+                seconds = max(each.seconds for each in found)
                 turn += 1
-        return rounds, common if self.number == 0 else None
+        return rounds, np.ascontiguousarray(common) if self.number == 0 else None
 
     def _visit(
         self,
         rounds: Rounds,
         loss: Loss,
         weights: NDArray,
+        own: NDArray,
         every: int,
         crew: Crew,
         change: NDArray,
-    ) -> Visited:
-        """A round's visits, with costs sigma C_i; writes the change of W."""
-        from shortlist.solvers.storage import Costs
-        from shortlist.solvers.storage.base import squared_norm
+    ) -> tuple[Visited, NDArray]:
+        """A round's visits, with costs sigma C_i; writes the change of W.
+
+        ``own`` is a copy of the weights for the visits. Returns what became of it too.
+        """
+        from shortlist.distributed.sums import subtract
 
         state, sigma = self.state, rounds.sigma
-        bold = Costs(self.costs.y, sigma * self.costs.cost)
-        state.weights, state.rounding = np.array(weights), 0.0
         rows = self._rows_of(rounds)
-        if not rows.size:
-            gap = 0.0
-        elif rounds.kind == "epoch":
-            gap = sum(self.storage.epoch(loss, rows, state, bold, every, crew))
-        else:
-            gap, moved = self.storage.support_pass(loss, rows, state, bold)
-            self.moved = (*self.moved, moved)
-        np.subtract(state.weights, weights, out=change)
-        change /= change.dtype.type(sigma)
-        return Visited(gap / sigma, state.rounding / sigma**2, squared_norm(change))
+        ratio = math.sqrt(sigma.intercept / sigma.features)
+        own[-1] /= own.dtype.type(ratio)
+        state.weights, state.rounding = own, 0.0
+        gap = 0.0
+        if rows.size:
+            storage, bold = self._bold(sigma, rows)
+            if rounds.kind == "epoch":
+                gap = sum(storage.epoch(loss, rows, state, bold, every, crew))
+            else:
+                gap, moved = storage.support_pass(loss, rows, state, bold)
+                self.moved = (*self.moved, moved)
+        own = state.weights
+        own[-1] *= own.dtype.type(ratio)
+        squares = subtract(own, weights, sigma, change)
+        # To the visits the intercept's weights are smaller by the ratio, as are the errors in them.
+        rounding = state.rounding / (sigma.features * min(1.0, ratio)) ** 2
+        moves = sum(rows.size for rows in self.moved[-1:])
+        return Visited(gap / sigma.features, rounding, *squares, moves), own
+
+    def _bold(self, sigma: Sigma, rows: NDArray) -> tuple[Any, Costs]:
+        """The storage and the costs to visit these rows with."""
+        from shortlist.solvers.storage import Costs
+
+        ratio = sigma.intercept / sigma.features
+        storage = copy(self.storage)
+        storage.bias = self.storage.bias * math.sqrt(ratio)
+        storage.kappa, cost = self.bold
+        storage.kappa[rows] = self.storage.kappa[rows] + (ratio - 1.0) * self.storage.bias**2
+        cost[rows] = sigma.features * self.costs.cost[rows]
+        return storage, Costs(self.costs.y, cost)
 
     def _rows_of(self, rounds: Rounds) -> NDArray:
         """The examples of the round: a part of those of the pass.
 
-        Cheap visits are made to all examples on the support at first, then to those that changed.
+        Cheap visits are made to all examples on the support at first, then to those that moved.
         """
         from shortlist.solvers.storage.base import active_examples
 
-        of_pass, part = divmod(rounds.number, rounds.per_pass)
-        if part == 0 or not self.parts:
+        passing = (rounds.kind, rounds.seed, rounds.of_pass)
+        if rounds.part == 0 or passing != self.passing:
+            moved = self.moved if rounds.part == 0 and rounds.of_pass > 0 else None
             if rounds.kind == "epoch":
                 rows = active_examples(self.costs)
-            elif of_pass == 0:
+            elif moved is None:
                 rows = self.storage.support_rows(self.state, self.costs)
             else:
-                rows = np.concatenate([np.empty(0, np.int64), *self.moved])
-            self.moved = ()
-            random = np.random.default_rng([rounds.seed, of_pass])
+                rows = np.concatenate([np.empty(0, np.int64), *moved])
+            self.passing, self.moved = passing, ()
+            random = np.random.default_rng([rounds.seed, rounds.of_pass])
             rows = random.permutation(rows)[: math.ceil(rounds.share * rows.size)]
-            self.parts = np.array_split(rows, rounds.per_pass)
-        return self.parts[part]
+            self.parts = np.array_split(rows, rounds.parts)
+        return self.parts[rounds.part]
 
     def certify(self, loss: Loss, weights: NDArray, double: bool) -> NDArray:
         with self._crew(weights.shape[1]) as crew:
