@@ -11,7 +11,7 @@ import math
 import mmap
 import os
 import secrets
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -77,14 +77,16 @@ class Board:
             return None
         return board if board.signals[-1] == place.mark else None
 
-    def room(self, turn: int, number: int, order: Literal["C", "F"] = "C") -> NDArray:
-        """Where a worker writes its change, in C order or Fortran's."""
-        return self._side(turn, order)[number]
+    def room(self, turn: int, number: int, weights: NDArray) -> NDArray:
+        """Where a worker writes its change of these weights."""
+        return self._side(turn, weights)[number]
 
-    def _side(self, turn: int, order: Literal["C", "F"]) -> NDArray:
-        """The changes of all workers."""
+    def _side(self, turn: int, weights: NDArray) -> NDArray:
+        """The changes of all workers, in the order of the weights: all of W, or its last row."""
         side = self._changes[turn % 2]
-        if order == "C":
+        if len(weights) < side.shape[1]:
+            return side[:, : len(weights)]
+        if weights.flags.c_contiguous:
             return side
         count, rows, columns = side.shape
         return side.reshape(count, columns, rows).transpose(0, 2, 1)
@@ -105,8 +107,7 @@ class Board:
         blas = blas_for(self._changes.dtype)
         if not wait_for_all(blas, self.signals, LINE, turn):
             raise SumLostError
-        order: Literal["C", "F"] = "C" if weights.flags.c_contiguous else "F"
-        change, norm = add(self._side(turn, order), weights, copy)
+        change, norm = add(self._side(turn, weights), weights, copy)
         return [Visited(*report) for report in self._reports[side].tolist()], change, norm
 
 

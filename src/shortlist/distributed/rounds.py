@@ -36,17 +36,20 @@ class Sigma(NamedTuple):
 
 
 class Visited(NamedTuple):
-    """What a round did on one shard: its gap, rounding, change of W, examples whose duals moved.
+    """What a round did on one shard: its gap, rounding, examples whose duals moved, change of W.
 
     ``seconds`` are those of the call so far.
     """
 
     gap: float
     rounding: float
-    features: float
-    intercept: float
     moved: float = 0.0
+    features: float = 0.0
+    intercept: float = 0.0
     seconds: float = 0.0
+
+    def with_change(self, change: Squares) -> Visited:
+        return self._replace(features=change.features, intercept=change.intercept)
 
 
 @dataclass(frozen=True)
@@ -60,6 +63,8 @@ class Rounds:
 
     A pass over the examples, or a ``share`` of them, takes ``parts`` rounds. A further pass is over
     those that the last one moved, and has no more parts than give ``rows_per_part`` to a worker.
+    After one round in ``whole_every``, and after the last of a pass, workers add up changes of all
+    of W; after the others those of the intercept alone, which is little to send.
     Rounds end after so many ``passes``, or with one that saw at most ``gap_left`` of the first
     one's gap. ``number`` counts those made, ``part`` those of the pass, ``gaps`` has the gap of
     each pass, ``moved`` counts a worker's examples that moved in it, ``rounding`` adds up as in
@@ -75,6 +80,7 @@ class Rounds:
     gap_left: float = 0.0
     share: float = 1.0
     rows_per_part: int = 1
+    whole_every: int = 1
     number: int = 0
     part: int = 0
     gaps: tuple[float, ...] = ()
@@ -85,6 +91,16 @@ class Rounds:
     def of_pass(self) -> int:
         """The number of the pass that the next round belongs to."""
         return len(self.gaps) - (self.part > 0)
+
+    @property
+    def whole(self) -> bool:
+        """Whether changes of all of W are added up after the next round."""
+        return (self.part + 1) % self.whole_every == 0 or self.part + 1 == self.parts
+
+    @property
+    def settled(self) -> bool:
+        """Whether all changes so far have been added up."""
+        return self.part % self.whole_every == 0
 
     @property
     def over(self) -> bool:

@@ -22,7 +22,9 @@ from shortlist.distributed.cluster import (
     ROWS_PER_ROUND,
     ROWS_PER_ROUND_ON_BOARD,
     ROWS_PER_SUPPORT_PART,
+    SUMS_PER_WHOLE_ONE,
     SUPPORT_ROUNDS,
+    SUPPORT_SUMS_PER_WHOLE_ONE,
     Cluster,
 )
 from shortlist.distributed.duals import RemoteDuals, entries_of, joined
@@ -202,7 +204,12 @@ class RemoteStorage(ExplicitWeights, NoSupportVisits):
             n_rounds = rounds_on_board(rows, group.rows_per_round, self.d / self.width)
         else:
             n_rounds = rounds_of(rows, count, group.rows_per_round, loss.sparse_duals)
-        visits = Rounds("epoch", seed, count, self.sigma["epoch"], n_rounds, share=share)
+        whole_every = SUMS_PER_WHOLE_ONE if near and group.rows_per_round is None else 1
+        visits = Rounds(
+            *("epoch", seed, count, self.sigma["epoch"], n_rounds),
+            share=share,
+            whole_every=whole_every,
+        )
         yield from self._made(visits, loss, state, costs, every)
         if loss.sparse_duals:
             parts = min(n_rounds, MOST_SUPPORT_PARTS) if near else 1
@@ -211,6 +218,7 @@ class RemoteStorage(ExplicitWeights, NoSupportVisits):
                 *("polish", seed, count, self.sigma["polish"], parts, passes),
                 gap_left=AFTER_EPOCH.gap_left,
                 rows_per_part=ROWS_PER_SUPPORT_PART,
+                whole_every=min(whole_every, SUPPORT_SUMS_PER_WHOLE_ONE),
             )
             # These add nothing to the estimate of the gap. They do not end at ``state.enough``:
             # workers see only part of what is left. Four took 12 epochs instead of 8.

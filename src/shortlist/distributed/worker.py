@@ -20,13 +20,13 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from copy import copy
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from shortlist.distributed.board import Board, Place
-from shortlist.distributed.rounds import Rounds, Sigma, Visited
+from shortlist.distributed.rounds import Rounds, Sigma, Squares, Visited
 
 if TYPE_CHECKING:
     from shortlist.datasets.containers import LabeledData
@@ -152,11 +152,14 @@ class Worker:
         self, rounds: Rounds, loss: Loss, weights: NDArray, every: int
     ) -> tuple[Visited, NDArray]:
         """One round; returns a report and the change of W."""
+        from shortlist.distributed.sums import subtract
+
         weights = np.array(weights)
         change = np.empty_like(weights)
         with self._crew(weights.shape[1]) as crew:
-            report, _ = self._visit(rounds, loss, weights, weights.copy(), every, crew, change)
-        return report, change
+            report, own = self._visit(rounds, loss, weights.copy(), every, crew)
+        squares = subtract(own, weights, rounds.sigma, change)
+        return report.with_change(squares), change
 
     def visit_rounds(
         self, rounds: Rounds, loss: Loss, weights: NDArray, every: int, turn: int
@@ -168,57 +171,57 @@ class Worker:
         """
         assert self.board is not None
         # Visits on the support have the weights of a class together.
-        order = "F" if rounds.kind == "polish" else "C"
+        order: Literal["C", "F"] = "F" if rounds.kind == "polish" else "C"
         common, own = np.array(weights, order=order), np.array(weights, order=order)
         began, seconds = time.monotonic(), 0.0
         with self._crew(weights.shape[1]) as crew:
-            while not rounds.over and seconds <= SECONDS_PER_CALL:
-                room = self.board.room(turn, self.number, order)
-                report, own = self._visit(rounds, loss, common, own, every, crew, room)
+            while not rounds.over and not (rounds.settled and seconds > SECONDS_PER_CALL):
+                report, own = self._visit(rounds, loss, own, every, crew)
                 report = report._replace(seconds=time.monotonic() - began)
-                found, change, norm = self.board.add_up(turn, self.number, report, common, own)
+                of = slice(None) if rounds.whole else slice(-1, None)
+                found, change, norm = self._add_up(turn, report, rounds.sigma, common[of], own[of])
                 rounds = rounds.after(found, change, norm)
                 # All end together.
                 seconds = max(each.seconds for each in found)
                 turn += 1
         return rounds, np.ascontiguousarray(common) if self.number == 0 else None
 
-    def _visit(
-        self,
-        rounds: Rounds,
-        loss: Loss,
-        weights: NDArray,
-        own: NDArray,
-        every: int,
-        crew: Crew,
-        change: NDArray,
-    ) -> tuple[Visited, NDArray]:
-        """A round's visits, with costs sigma C_i; writes the change of W.
-
-        ``own`` is a copy of the weights for the visits. Returns what became of it too.
-        """
+    def _add_up(
+        self, turn: int, report: Visited, sigma: Sigma, common: NDArray, own: NDArray
+    ) -> tuple[Sequence[Visited], Squares, float]:
+        """Add the changes of all workers to their common W, or its intercept, and the own view."""
         from shortlist.distributed.sums import subtract
 
+        assert self.board is not None
+        room = self.board.room(turn, self.number, common)
+        report = report.with_change(subtract(own, common, sigma, room))
+        return self.board.add_up(turn, self.number, report, common, own)
+
+    def _visit(
+        self, rounds: Rounds, loss: Loss, own: NDArray, every: int, crew: Crew
+    ) -> tuple[Visited, NDArray]:
+        """A round's visits, with costs sigma C_i, which change the own view of W.
+
+        Returns a report and that view.
+        """
         state, sigma = self.state, rounds.sigma
         rows = self._rows_of(rounds)
         ratio = math.sqrt(sigma.intercept / sigma.features)
         own[-1] /= own.dtype.type(ratio)
         state.weights, state.rounding = own, 0.0
-        gap = 0.0
+        gap, moves = 0.0, 0
         if rows.size:
             storage, bold = self._bold(sigma, rows)
             if rounds.kind == "epoch":
                 gap = sum(storage.epoch(loss, rows, state, bold, every, crew))
             else:
                 gap, moved = storage.support_pass(loss, rows, state, bold)
-                self.moved = (*self.moved, moved)
+                self.moved, moves = (*self.moved, moved), moved.size
         own = state.weights
         own[-1] *= own.dtype.type(ratio)
-        squares = subtract(own, weights, sigma, change)
         # To the visits the intercept's weights are smaller by the ratio, as are the errors in them.
         rounding = state.rounding / (sigma.features * min(1.0, ratio)) ** 2
-        moves = sum(rows.size for rows in self.moved[-1:])
-        return Visited(gap / sigma.features, rounding, *squares, moves), own
+        return Visited(gap / sigma.features, rounding, moves), own
 
     def _bold(self, sigma: Sigma, rows: NDArray) -> tuple[Any, Costs]:
         """The storage and the costs to visit these rows with."""
@@ -249,7 +252,7 @@ class Worker:
             else:
                 rows = np.concatenate([np.empty(0, np.int64), *moved])
             self.passing, self.moved = passing, ()
-            random = np.random.default_rng([rounds.seed, rounds.of_pass])
+            random = np.random.default_rng([rounds.seed, rounds.of_pass, self.number])
             rows = random.permutation(rows)[: math.ceil(rounds.share * rows.size)]
             self.parts = np.array_split(rows, rounds.parts)
         return self.parts[rounds.part]
