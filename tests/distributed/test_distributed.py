@@ -282,7 +282,8 @@ def test_sums_through_ray_are_those_on_the_board(groups, monkeypatch, loss):
         assert (group.board is not None) == board
     check(found[1], loss)
     here, there = (model.result_ for model in found)
-    assert here.epochs == there.epochs
+    # Part of an epoch is as large as the gap asks for, which rounding changes a little.
+    assert here.epochs == pytest.approx(there.epochs, rel=1e-9)
     assert here.primal == pytest.approx(there.primal, rel=1e-9)
     np.testing.assert_allclose(found[0].coef_, found[1].coef_, rtol=1e-6, atol=1e-9)
 

@@ -88,7 +88,9 @@ class RemoteRows:
         self, bias: float, n_classes: int, loss: Loss, normalize: str | None
     ) -> RemoteStorage:
         group, dtype = self.group, self.dtype
-        opened = group.prepare("open", lambda _: (bias, dtype, n_classes, loss, normalize))
+        opened = group.prepare(
+            "open", lambda number: (bias, dtype, n_classes, loss, normalize, number)
+        )
         group.share_board((self.shape[1] + 1, n_classes), dtype)
         return RemoteStorage(self, opened)
 

@@ -68,9 +68,9 @@ class Worker:
     state: State
     costs: Costs
     bold: tuple[NDArray, NDArray]
-    # Where workers of one machine add up their changes, and the own number there.
-    board: Board | None = None
     number: int = 0
+    # Where workers of one machine add up their changes.
+    board: Board | None = None
     # Which pass is made, its examples, a part for each round, and those that moved so far.
     passing: tuple = ()
     parts: Sequence[NDArray] = ()
@@ -108,9 +108,15 @@ class Worker:
         return hash_of_rows(self.x)
 
     def open(
-        self, bias: float, dtype: np.dtype, m: int, loss: Loss, normalize: str | None
+        self,
+        bias: float,
+        dtype: np.dtype,
+        m: int,
+        loss: Loss,
+        normalize: str | None,
+        number: int,
     ) -> Opened:
-        """Make the storage."""
+        """Make the storage of the worker with this number."""
         from shortlist.estimators.elsewhere import normalized_rows, open_limited, store_examples
 
         x, storage, plan = normalized_rows(self.x, normalize), None, None
@@ -118,14 +124,13 @@ class Worker:
             storage, plan = open_limited(x, m, loss, bias, self.limit)
         if storage is None:
             storage = store_examples(x[:].astype(dtype, copy=False), bias)
-        self.storage = storage
+        self.storage, self.number = storage, number
         return Opened(storage.kappa, storage.keeps_duals, plan)
 
-    def join(self, place: Place, number: int, node: str) -> bool:
+    def join(self, place: Place, node: str) -> bool:
         """Take part in sums on the board of a driver on this node; whether it can be reached."""
         from ray import get_runtime_context
 
-        self.number = number
         near = get_runtime_context().get_node_id() == node
         self.board = Board.joined(place) if near else None
         return self.board is not None
@@ -139,7 +144,7 @@ class Worker:
 
         self.costs = Costs(np.array(y), np.array(cost))
         # Room for what visits see in place of |x_i|^2 and C_i.
-        self.bold = np.zeros(len(cost)), np.zeros(len(cost))
+        self.bold = np.zeros(self.storage.n), np.zeros(self.storage.n)
 
     def set_zero_duals(self, m: int, sparse: bool) -> None:
         from shortlist.solvers.storage import State
