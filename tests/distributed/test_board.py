@@ -10,12 +10,13 @@ pytest.importorskip("ray")
 
 from shortlist.distributed import board as boards
 from shortlist.distributed.board import Board, OwnBoard, SumLostError
-from shortlist.distributed.rounds import Rounds, Visited
+from shortlist.distributed.rounds import Rounds, Sigma, Squares, Visited
 from shortlist.distributed.storage import rounds_on_board
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "memfd_create"), reason="no files without a name")
 
 SHAPE = (3, 4)
+SIGMA = Sigma(1.5, 1.5)
 
 
 @pytest.fixture
@@ -26,11 +27,18 @@ def own():
 
 
 def turns(place, number: int, first: int, count: int) -> list[tuple]:
-    """What a worker gets that writes the turns that it has made, times its number."""
+    """What a worker gets that writes the turns that it has made, times its number.
+
+    One turn in three is about the last row alone, and one in three by classes.
+    """
     board, found = Board.joined(place), []
     for turn in range(first, first + count):
-        board.room(turn, number)[:] = (number + 1) * (turn - first)
-        found.append(board.add_up(turn, number, Visited(number, turn, 0.0)))
+        order = "F" if turn % 3 == 1 else "C"
+        weights, copy = np.ones(SHAPE, np.float32, order), np.zeros(SHAPE, np.float32, order)
+        of = slice(-1, None) if turn % 3 == 2 else slice(None)
+        board.room(turn, number, weights[of])[:] = (number + 1) * (turn - first)
+        sums = board.add_up(turn, number, Visited(number, turn), weights[of], copy[of])
+        found.append((*sums, weights, copy))
     return found
 
 
@@ -40,9 +48,15 @@ def test_all_get_the_same_sums(own):
         there = other.submit(turns, own.place, 1, first, 500)
         here = turns(own.place, 0, first, 500)
         for turn, both in enumerate(zip(here, there.result(), strict=True), first):
-            for reports, total in both:
-                assert reports == [Visited(0, turn, 0.0), Visited(1, turn, 0.0)]
-                np.testing.assert_array_equal(total, np.full(SHAPE, 3 * (turn - first), np.float32))
+            of, change = slice(-1, None) if turn % 3 == 2 else slice(None), 3 * (turn - first)
+            expected = np.ones(SHAPE, np.float32)
+            expected[of] += change
+            for reports, squares, norm, weights, copy in both:
+                assert reports == [Visited(0, turn), Visited(1, turn)]
+                np.testing.assert_array_equal(weights, expected)
+                np.testing.assert_array_equal(copy[of], expected[of])
+                assert squares == (change**2 * expected[of][:-1].size, change**2 * SHAPE[1])
+                assert norm == pytest.approx(float((expected[of] ** 2).sum()))
 
 
 def test_who_waits_for_a_lost_worker_is_let_go(own):
@@ -76,14 +90,13 @@ def test_no_board_where_there_is_no_room(monkeypatch):
 
 
 def test_rounds_end():
-    """After so many, or with a pass that saw little of the first one's gap."""
-    first = Rounds("polish", 0, 2, 1.5, per_pass=2, most=10, gap_left=0.1)
-    w = np.ones(SHAPE)
-    halves = [Visited(2.0, 1.0, 1.0), Visited(3.0, 1.0, 1.0)]
+    """After so many passes, or with one that saw little of the first one's gap."""
+    first = Rounds("polish", 0, 2, SIGMA, parts=2, passes=5, gap_left=0.1)
 
     def after(rounds, *gaps):
         for gap in gaps:
-            rounds = rounds.after([report._replace(gap=gap / 2) for report in halves], w, w)
+            halves = 2 * [Visited(gap / 2, 1.0, 3, 1.0, 1.0)]
+            rounds = rounds.after(halves, Squares(2.0, 2.0), 1.0)
         return rounds
 
     assert not first.over
@@ -92,22 +105,46 @@ def test_rounds_end():
     assert after(first, 5, 5, 1, 0).over
     assert not after(first, 5, 5, 2, 0).over
     assert after(first, *[5] * 10).over
-    assert after(first, 5, 5).number == 2
+    assert (after(first, 5, 5).number, after(first, 5, 5).of_pass) == (2, 1)
+    assert (after(first, 5, 5, 5).part, after(first, 5, 5, 5).of_pass) == (1, 1)
+
+
+def test_a_pass_over_few_examples_has_few_parts():
+    first = Rounds("polish", 0, 2, SIGMA, parts=2, passes=9, rows_per_part=10)
+
+    def after(rounds, *moved):
+        for one, other in moved:
+            found = [Visited(1.0, 1.0, one), Visited(1.0, 1.0, other)]
+            rounds = rounds.after(found, Squares(0.0, 0.0), 1.0)
+        return rounds
+
+    assert after(first, (8, 7), (1, 4)).parts == 2  # at most 12 of one worker
+    assert after(first, (8, 7), (2, 1)).parts == 1
+    assert after(first, (8, 7), (2, 1), (99, 0)).parts == 1
+
+
+def test_most_sums_are_of_the_intercept():
+    rounds, whole, settled = Rounds("epoch", 0, 2, SIGMA, parts=6, whole_every=4), [], []
+    while not rounds.over:
+        whole.append(rounds.whole)
+        settled.append(rounds.settled)
+        rounds = rounds.after([Visited(1.0, 1.0)] * 2, Squares(0.0, 0.0), 1.0)
+    assert whole == [False, False, False, True, False, True]
+    assert settled == [True, False, False, False, True, False]
 
 
 def test_sigma_is_what_the_last_round_would_have_needed():
-    rounds = Rounds("epoch", 0, 2, 1.5, 4, 4)
-    one = np.ones(SHAPE)
-    visited = [Visited(0.0, 0.0, 12.0), Visited(0.0, 0.0, 12.0)]
-    assert rounds.after(visited, 2 * one, one).sigma == 2.0  # all alike: |sum|^2 = 48
-    apart = np.sqrt(2) * one  # at right angles: |sum|^2 = 24
-    assert rounds.after(visited, apart, one).sigma == pytest.approx(1.1)
-    assert rounds.after(visited, 0 * one, one).sigma == 1.0
+    rounds = Rounds("epoch", 0, 2, SIGMA, 4)
+    visited = 2 * [Visited(0.0, 0.0, 0, 12.0, 3.0)]
+    # All alike: |sum|^2 = 48; at right angles: |sum|^2 = 6.
+    assert rounds.after(visited, Squares(48.0, 6.0), 1.0).sigma == pytest.approx((2.0, 1.1))
+    assert rounds.after(visited, Squares(0.0, 12.0), 1.0).sigma == (1.0, 2.0)
+    assert rounds.after(2 * [Visited(1.0, 1.0)], Squares(0.0, 0.0), 1.0).sigma == SIGMA
 
 
 @pytest.mark.parametrize(
     ("rows", "given", "sparsity", "expected"),
-    [(100, None, 1.0, 1), (30_000, None, 1.0, 117), (30_000, None, 10.0, 12), (5000, 500, 9.0, 10)],
+    [(100, None, 1.0, 1), (30_000, None, 1.0, 234), (30_000, None, 10.0, 23), (5000, 500, 9.0, 10)],
 )
 def test_rounds_on_a_board(rows, given, sparsity, expected):
     assert rounds_on_board(rows, given, sparsity) == expected

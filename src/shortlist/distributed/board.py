@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from shortlist.distributed.rounds import Visited
+from shortlist.distributed.rounds import Squares, Visited
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -77,13 +77,29 @@ class Board:
             return None
         return board if board.signals[-1] == place.mark else None
 
-    def room(self, turn: int, number: int) -> NDArray:
-        """Where a worker writes its change."""
-        return self._changes[turn % 2, number]
+    def room(self, turn: int, number: int, weights: NDArray) -> NDArray:
+        """Where a worker writes its change of these weights."""
+        return self._side(turn, weights)[number]
 
-    def add_up(self, turn: int, number: int, own: Visited) -> tuple[Sequence[Visited], NDArray]:
-        """The reports of all workers, and the sum of their changes, when all have written them."""
+    def _side(self, turn: int, weights: NDArray) -> NDArray:
+        """The changes of all workers, in the order of the weights: all of W, or its last row."""
+        side = self._changes[turn % 2]
+        if len(weights) < side.shape[1]:
+            return side[:, : len(weights)]
+        if weights.flags.c_contiguous:
+            return side
+        count, rows, columns = side.shape
+        return side.reshape(count, columns, rows).transpose(0, 2, 1)
+
+    def add_up(
+        self, turn: int, number: int, own: Visited, weights: NDArray, copy: NDArray
+    ) -> tuple[Sequence[Visited], Squares, float]:
+        """Wait until all have written their changes, and add them to ``weights`` and its copy.
+
+        Returns the reports of all workers, |sum of changes|^2 and |weights|^2.
+        """
         from shortlist._native import announce, blas_for, wait_for_all
+        from shortlist.distributed.sums import add
 
         side = turn % 2
         self._reports[side, number] = own
@@ -91,10 +107,8 @@ class Board:
         blas = blas_for(self._changes.dtype)
         if not wait_for_all(blas, self.signals, LINE, turn):
             raise SumLostError
-        total = self._changes[side, 0].copy()
-        for change in self._changes[side, 1:]:  # in the same order everywhere
-            total += change
-        return [Visited(*report) for report in self._reports[side].tolist()], total
+        change, norm = add(self._side(turn, weights), weights, copy)
+        return [Visited(*report) for report in self._reports[side].tolist()], change, norm
 
 
 class OwnBoard(Board):

@@ -65,7 +65,7 @@ class Group:
         self.board = OwnBoard.made(len(self), shape, dtype)
         if self.board is not None:
             place, node = self.board.place, ray.get_runtime_context().get_node_id()
-            if not all(self.prepare("join", lambda number: (place, number, node))):
+            if not all(self.prepare("join", lambda _: (place, node))):
                 self._drop_board()
 
     def _drop_board(self) -> None:

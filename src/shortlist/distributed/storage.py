@@ -21,13 +21,17 @@ from shortlist.distributed.cluster import (
     MOST_SUPPORT_ROUNDS,
     ROWS_PER_ROUND,
     ROWS_PER_ROUND_ON_BOARD,
+    ROWS_PER_SUPPORT_PART,
+    SUMS_PER_WHOLE_ONE,
     SUPPORT_ROUNDS,
+    SUPPORT_SUMS_PER_WHOLE_ONE,
     Cluster,
 )
 from shortlist.distributed.duals import RemoteDuals, entries_of, joined
 from shortlist.distributed.group import Group
-from shortlist.distributed.rounds import Rounds
+from shortlist.distributed.rounds import Rounds, Sigma
 from shortlist.distributed.shards import Shard
+from shortlist.distributed.sums import add
 from shortlist.distributed.worker import Loaded, Opened
 from shortlist.errors import DataError
 from shortlist.estimators.elsewhere import check_memory_limit
@@ -84,7 +88,9 @@ class RemoteRows:
         self, bias: float, n_classes: int, loss: Loss, normalize: str | None
     ) -> RemoteStorage:
         group, dtype = self.group, self.dtype
-        opened = group.prepare("open", lambda _: (bias, dtype, n_classes, loss, normalize))
+        opened = group.prepare(
+            "open", lambda number: (bias, dtype, n_classes, loss, normalize, number)
+        )
         group.share_board((self.shape[1] + 1, n_classes), dtype)
         return RemoteStorage(self, opened)
 
@@ -179,7 +185,7 @@ class RemoteStorage(ExplicitWeights, NoSupportVisits):
         self.memory_plan = f"on {len(plans)} workers: {plans[0]}" if plans else None
         # Visits to all classes agree more than those on the support: each kind has its own.
         first = max(1.0, math.sqrt(len(self.group)))
-        self.sigma = {"epoch": first, "polish": first}
+        self.sigma = {"epoch": Sigma(first, first), "polish": Sigma(first, first)}
         self._costs_there: Costs | None = None
 
     # --- visits ----------------------------------------------------------------------------------
@@ -200,14 +206,22 @@ class RemoteStorage(ExplicitWeights, NoSupportVisits):
             n_rounds = rounds_on_board(rows, group.rows_per_round, self.d / self.width)
         else:
             n_rounds = rounds_of(rows, count, group.rows_per_round, loss.sparse_duals)
-        sigma = self.sigma["epoch"]
-        visits = Rounds("epoch", seed, count, sigma, n_rounds, n_rounds, share=share)
+        whole_every = SUMS_PER_WHOLE_ONE if near and group.rows_per_round is None else 1
+        visits = Rounds(
+            *("epoch", seed, count, self.sigma["epoch"], n_rounds),
+            share=share,
+            whole_every=whole_every,
+        )
         yield from self._made(visits, loss, state, costs, every)
         if loss.sparse_duals:
             parts = min(n_rounds, MOST_SUPPORT_PARTS) if near else 1
             passes = max(min(SUPPORT_ROUNDS * n_rounds, MOST_SUPPORT_ROUNDS), SUPPORT_PASSES)
-            left, sigma = AFTER_EPOCH.gap_left, self.sigma["polish"]
-            visits = Rounds("polish", seed, count, sigma, parts, parts * passes, left)
+            visits = Rounds(
+                *("polish", seed, count, self.sigma["polish"], parts, passes),
+                gap_left=AFTER_EPOCH.gap_left,
+                rows_per_part=ROWS_PER_SUPPORT_PART,
+                whole_every=min(whole_every, SUPPORT_SUMS_PER_WHOLE_ONE),
+            )
             # These add nothing to the estimate of the gap. They do not end at ``state.enough``:
             # workers see only part of what is left. Four took 12 epochs instead of 8.
             yield from (0.0 for _ in self._made(visits, loss, state, costs, every))
@@ -242,8 +256,9 @@ class RemoteStorage(ExplicitWeights, NoSupportVisits):
             group.sums += made.number - rounds.number
             return made, np.array(found)
         visited, change = group.ask_sum("visit_round", lambda _: (rounds, loss, there, every))
-        weights = weights + change
-        return rounds.after(visited, change, weights), weights
+        changed, weights = np.array(weights), np.array(weights)
+        squares, norm = add(change[None], changed, weights)
+        return rounds.after(visited, squares, norm), weights
 
     def _mend(self, loss: Loss, state: State, costs: Costs) -> None:
         """Give the examples of replaced workers duals again, and W what belongs to all duals."""

@@ -72,7 +72,7 @@ def fit(
     rows_per_round : int or None
         Examples that a worker visits between two messages, each of the size of W. A slow network
         asks for more; training then takes more epochs. None: 1024, or more where an epoch would
-        have more than four rounds for each worker; 256 where all workers are on this machine.
+        have more than four rounds for each worker; 128 where all workers are on this machine.
     **fit_options
         What the estimator's ``fit`` takes besides: ``callback``, ``X_val``, ``y_val``.
     """

@@ -5,6 +5,10 @@ an ordinary epoch too. There a worker visits its examples with kappa replaced by
 lets its own view of W change sigma times as much as W itself. With costs sigma C_i in place of C_i
 the visits do both: a step is eta = (sigma C_i) kappa, and W changes by x_i (sigma C_i) (old v_i -
 new v_i). What is sent is that change divided by sigma.
+
+The intercept has a sigma of its own, r times that of the features. To a worker the constant feature
+is sqrt(r) times as large, and its weights are smaller by as much: scores are the same, kappa is
+what both ask for, and the intercept changes r times as much as it would.
 """
 
 from __future__ import annotations
@@ -14,14 +18,15 @@ import os
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from copy import copy
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from shortlist.distributed.board import Board, Place
-from shortlist.distributed.rounds import Rounds, Visited
+from shortlist.distributed.rounds import Rounds, Sigma, Squares, Visited
 
 if TYPE_CHECKING:
     from shortlist.datasets.containers import LabeledData
@@ -62,10 +67,12 @@ class Worker:
     storage: Any  # of explicit rows, in memory or in pieces
     state: State
     costs: Costs
-    # Where workers of one machine add up their changes, and the own number there.
-    board: Board | None = None
+    bold: tuple[NDArray, NDArray]
     number: int = 0
-    # The examples of the pass, a part for each round, and those of its rounds so far that changed.
+    # Where workers of one machine add up their changes.
+    board: Board | None = None
+    # Which pass is made, its examples, a part for each round, and those that moved so far.
+    passing: tuple = ()
     parts: Sequence[NDArray] = ()
     moved: tuple[NDArray, ...] = ()
 
@@ -101,9 +108,15 @@ class Worker:
         return hash_of_rows(self.x)
 
     def open(
-        self, bias: float, dtype: np.dtype, m: int, loss: Loss, normalize: str | None
+        self,
+        bias: float,
+        dtype: np.dtype,
+        m: int,
+        loss: Loss,
+        normalize: str | None,
+        number: int,
     ) -> Opened:
-        """Make the storage."""
+        """Make the storage of the worker with this number."""
         from shortlist.estimators.elsewhere import normalized_rows, open_limited, store_examples
 
         x, storage, plan = normalized_rows(self.x, normalize), None, None
@@ -111,14 +124,13 @@ class Worker:
             storage, plan = open_limited(x, m, loss, bias, self.limit)
         if storage is None:
             storage = store_examples(x[:].astype(dtype, copy=False), bias)
-        self.storage = storage
+        self.storage, self.number = storage, number
         return Opened(storage.kappa, storage.keeps_duals, plan)
 
-    def join(self, place: Place, number: int, node: str) -> bool:
+    def join(self, place: Place, node: str) -> bool:
         """Take part in sums on the board of a driver on this node; whether it can be reached."""
         from ray import get_runtime_context
 
-        self.number = number
         near = get_runtime_context().get_node_id() == node
         self.board = Board.joined(place) if near else None
         return self.board is not None
@@ -131,6 +143,8 @@ class Worker:
         from shortlist.solvers.storage import Costs
 
         self.costs = Costs(np.array(y), np.array(cost))
+        # Room for what visits see in place of |x_i|^2 and C_i.
+        self.bold = np.zeros(self.storage.n), np.zeros(self.storage.n)
 
     def set_zero_duals(self, m: int, sparse: bool) -> None:
         from shortlist.solvers.storage import State
@@ -143,10 +157,14 @@ class Worker:
         self, rounds: Rounds, loss: Loss, weights: NDArray, every: int
     ) -> tuple[Visited, NDArray]:
         """One round; returns a report and the change of W."""
+        from shortlist.distributed.sums import subtract
+
+        weights = np.array(weights)
         change = np.empty_like(weights)
         with self._crew(weights.shape[1]) as crew:
-            report = self._visit(rounds, loss, weights, every, crew, change)
-        return report, change
+            report, own = self._visit(rounds, loss, weights.copy(), every, crew)
+        squares = subtract(own, weights, rounds.sigma, change)
+        return report.with_change(squares), change
 
     def visit_rounds(
         self, rounds: Rounds, loss: Loss, weights: NDArray, every: int, turn: int
@@ -157,68 +175,92 @@ class Worker:
         worker's is enough.
         """
         assert self.board is not None
-        common, began, seconds = np.array(weights), time.monotonic(), 0.0
+        # Visits on the support have the weights of a class together.
+        order: Literal["C", "F"] = "F" if rounds.kind == "polish" else "C"
+        common, own = np.array(weights, order=order), np.array(weights, order=order)
+        began, seconds = time.monotonic(), 0.0
         with self._crew(weights.shape[1]) as crew:
-            while not rounds.over and seconds <= SECONDS_PER_CALL:
-                room = self.board.room(turn, self.number)
-                own = self._visit(rounds, loss, common, every, crew, room)
-                own = own._replace(seconds=time.monotonic() - began)
-                found, total = self.board.add_up(turn, self.number, own)
-                common += total
-                rounds = rounds.after(found, total, common)
+            while not rounds.over and not (rounds.settled and seconds > SECONDS_PER_CALL):
+                report, own = self._visit(rounds, loss, own, every, crew)
+                report = report._replace(seconds=time.monotonic() - began)
+                of = slice(None) if rounds.whole else slice(-1, None)
+                found, change, norm = self._add_up(turn, report, rounds.sigma, common[of], own[of])
+                rounds = rounds.after(found, change, norm)
                 # All end together.
-                seconds = max(report.seconds for report in found)
+                seconds = max(each.seconds for each in found)
                 turn += 1
-        return rounds, common if self.number == 0 else None
+        return rounds, np.ascontiguousarray(common) if self.number == 0 else None
+
+    def _add_up(
+        self, turn: int, report: Visited, sigma: Sigma, common: NDArray, own: NDArray
+    ) -> tuple[Sequence[Visited], Squares, float]:
+        """Add the changes of all workers to their common W, or its intercept, and the own view."""
+        from shortlist.distributed.sums import subtract
+
+        assert self.board is not None
+        room = self.board.room(turn, self.number, common)
+        report = report.with_change(subtract(own, common, sigma, room))
+        return self.board.add_up(turn, self.number, report, common, own)
 
     def _visit(
-        self,
-        rounds: Rounds,
-        loss: Loss,
-        weights: NDArray,
-        every: int,
-        crew: Crew,
-        change: NDArray,
-    ) -> Visited:
-        """A round's visits, with costs sigma C_i; writes the change of W."""
-        from shortlist.solvers.storage import Costs
-        from shortlist.solvers.storage.base import squared_norm
+        self, rounds: Rounds, loss: Loss, own: NDArray, every: int, crew: Crew
+    ) -> tuple[Visited, NDArray]:
+        """A round's visits, with costs sigma C_i, which change the own view of W.
 
+        Returns a report and that view.
+        """
         state, sigma = self.state, rounds.sigma
-        bold = Costs(self.costs.y, sigma * self.costs.cost)
-        state.weights, state.rounding = np.array(weights), 0.0
         rows = self._rows_of(rounds)
-        if not rows.size:
-            gap = 0.0
-        elif rounds.kind == "epoch":
-            gap = sum(self.storage.epoch(loss, rows, state, bold, every, crew))
-        else:
-            gap, moved = self.storage.support_pass(loss, rows, state, bold)
-            self.moved = (*self.moved, moved)
-        np.subtract(state.weights, weights, out=change)
-        change /= change.dtype.type(sigma)
-        return Visited(gap / sigma, state.rounding / sigma**2, squared_norm(change))
+        ratio = math.sqrt(sigma.intercept / sigma.features)
+        own[-1] /= own.dtype.type(ratio)
+        state.weights, state.rounding = own, 0.0
+        gap, moves = 0.0, 0
+        if rows.size:
+            storage, bold = self._bold(sigma, rows)
+            if rounds.kind == "epoch":
+                gap = sum(storage.epoch(loss, rows, state, bold, every, crew))
+            else:
+                gap, moved = storage.support_pass(loss, rows, state, bold)
+                self.moved, moves = (*self.moved, moved), moved.size
+        own = state.weights
+        own[-1] *= own.dtype.type(ratio)
+        # To the visits the intercept's weights are smaller by the ratio, as are the errors in them.
+        rounding = state.rounding / (sigma.features * min(1.0, ratio)) ** 2
+        return Visited(gap / sigma.features, rounding, moves), own
+
+    def _bold(self, sigma: Sigma, rows: NDArray) -> tuple[Any, Costs]:
+        """The storage and the costs to visit these rows with."""
+        from shortlist.solvers.storage import Costs
+
+        ratio = sigma.intercept / sigma.features
+        storage = copy(self.storage)
+        storage.bias = self.storage.bias * math.sqrt(ratio)
+        storage.kappa, cost = self.bold
+        storage.kappa[rows] = self.storage.kappa[rows] + (ratio - 1.0) * self.storage.bias**2
+        cost[rows] = sigma.features * self.costs.cost[rows]
+        return storage, Costs(self.costs.y, cost)
 
     def _rows_of(self, rounds: Rounds) -> NDArray:
         """The examples of the round: a part of those of the pass.
 
-        Cheap visits are made to all examples on the support at first, then to those that changed.
+        Cheap visits are made to all examples on the support at first, then to those that moved.
         """
         from shortlist.solvers.storage.base import active_examples
 
-        of_pass, part = divmod(rounds.number, rounds.per_pass)
-        if part == 0 or not self.parts:
+        passing = (rounds.kind, rounds.seed, rounds.of_pass)
+        if rounds.part == 0 or passing != self.passing:
+            moved = self.moved if rounds.part == 0 and rounds.of_pass > 0 else None
             if rounds.kind == "epoch":
                 rows = active_examples(self.costs)
-            elif of_pass == 0:
+            elif moved is None:
                 rows = self.storage.support_rows(self.state, self.costs)
             else:
-                rows = np.concatenate([np.empty(0, np.int64), *self.moved])
-            self.moved = ()
-            random = np.random.default_rng([rounds.seed, of_pass])
+                rows = np.concatenate([np.empty(0, np.int64), *moved])
+            self.passing, self.moved = passing, ()
+            random = np.random.default_rng([rounds.seed, rounds.of_pass, self.number])
             rows = random.permutation(rows)[: math.ceil(rounds.share * rows.size)]
-            self.parts = np.array_split(rows, rounds.per_pass)
-        return self.parts[part]
+            self.parts = np.array_split(rows, rounds.parts)
+        return self.parts[rounds.part]
 
     def certify(self, loss: Loss, weights: NDArray, double: bool) -> NDArray:
         with self._crew(weights.shape[1]) as crew:

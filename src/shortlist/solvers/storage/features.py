@@ -106,7 +106,8 @@ class FeatureStorage(ExplicitWeights, LocalDuals):
 
     def close_support(self, support: Support, state: State, costs: Costs) -> None:
         support.settle()
-        state.weights = np.ascontiguousarray(support.by_class.T)
+        kept, together = support.by_class.T, not state.weights.flags.c_contiguous
+        state.weights = kept if together else np.ascontiguousarray(kept)
         state.rounding += support.rounding
 
     def support_rows(self, state: State, costs: Costs) -> NDArray:
