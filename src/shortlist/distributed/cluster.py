@@ -32,10 +32,9 @@ MOST_ROUNDS_PER_WORKER, MOST_ROUNDS_PER_WORKER_OF_HINGES, MOST_ROUNDS = 4, 16, 3
 # Two workers, smooth hinge at C = 10: 16 epochs with one for each, 10 with three.
 SUPPORT_ROUNDS, MOST_SUPPORT_ROUNDS = 3, 24
 # Examples that a worker visits between two sums among the workers of one machine: a block of them.
-# After every eighth round all of W is added up, which takes as long as twenty visits or thirty;
-# after the others the intercept alone. Softmax on 60,000 x 768 embeddings of 200 classes, C = 1,
-# two workers: a gap of 0.82e-3 to 0.98e-3 after two epochs by the seed, also if all sums are whole;
-# 1.02e-3 to 1.47e-3 with whole sums after 256 examples.
+# After every eighth round all of W is added up, which takes as long as some fifty visits; after the
+# others the intercept alone. Softmax on 60,000 x 768 embeddings of 200 classes, C = 1, two workers:
+# a gap of 0.79e-3 to 0.98e-3 after two epochs with six seeds.
 ROWS_PER_ROUND_ON_BOARD = 128
 SUMS_PER_WHOLE_ONE = 8
 # Parts that a pass over the support is made in there, at most. Two workers, smooth hinge at C = 10:
