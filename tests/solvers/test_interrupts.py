@@ -27,8 +27,8 @@ PLACES = [
     ("features.visit_in_turn", "csr"),
     ("dense.lead_blocks", "blocks"),
     ("gram.visit_block", "gram"),
-    ("support.visit_support", "dense"),
-    ("support.visit_support", "csr"),
+    ("base.visit_support", "dense"),
+    ("base.visit_support", "csr"),
 ]
 
 

@@ -77,7 +77,7 @@ def noting(name, called):
 
     def kernel(*args):
         called.append(name)
-        return 0.0, 0.0
+        return (0.0, 0.0, 0) if name == "features.visit_in_turn" else (0.0, 0.0)
 
     return kernel
 
