@@ -225,12 +225,13 @@ def _ascend_on_simplex(loss, s, y, cost, kappa, start, stands_for, v, delta, wor
         delta[j] = c * v[j]
     count = solve_on_simplex(s, y, eta, loss.gamma, start, work)
     places = listed_places(work)
+    delta[y] = v[y]
     for t in range(count):
-        j = places[t]
-        delta[j] = c * (v[j] - work[1, t])
-    last = v[y]
+        delta[places[t]] = v[places[t]]
     write_listed(work, count, y, v)
-    delta[y] = c * (last - v[y])
+    delta[y] = c * (delta[y] - v[y])
+    for t in range(count):
+        delta[places[t]] = c * (delta[places[t]] - v[places[t]])
     return share
 
 

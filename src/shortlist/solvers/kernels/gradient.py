@@ -9,7 +9,7 @@ import numpy as np
 from shortlist._jit import njit, overloaded
 from shortlist._native import add_both_transposed, multiply_transposed
 from shortlist.losses import kernels
-from shortlist.solvers.kernels.dual_rows import open_row
+from shortlist.solvers.kernels.dual_rows import is_right, open_row
 from shortlist.solvers.kernels.rows import DenseRows, add_rows, score_rows
 
 # Numbers of a chunk's scores: half of a second-level cache in single precision.
@@ -115,13 +115,32 @@ def _distances(s, g, v, smooth):
 
 
 @njit
-def certify_scores(loss, scores, first, y, cost, kappa, duals, smooth, sums):
+def _longest_gradient_near(loss, s, y, shift, g, work):
+    """|grad L|_1 where right labels score less by ``shift`` and the others more; changes s."""
+    for j in range(s.shape[0]):
+        s[j] += -shift if is_right(y, j) else shift
+    kernels.value_gradient(loss, s, y, g, work)
+    return _absolute_sum(g)
+
+
+@njit(sums=True)
+def _absolute_sum(g):
+    total = 0.0
+    for j in range(g.shape[0]):
+        total += np.float64(abs(g[j]))
+    return total
+
+
+@njit
+def certify_scores(loss, scores, first, y, cost, kappa, duals, smooth, blur, sums):
     """Add to ``sums``, over the examples whose scores are given, the parts of a certificate.
 
     0: C L(s)    1: C L*(v)    2: C <s, v>    3: (C |x| |grad L - v|_1)^2
     4: C (|L| + |L*| + sum_j |s_j v_j|)
 
-    The last two bound the effect of rounding (see ``solvers.records.certificate``).
+    The last two bound the effect of rounding (see ``solvers.records.certificate``). A loss that is
+    not ``smooth`` may have a kink between the scores and those that rounding has moved by up to
+    ``blur`` |x|: so the longest gradient near by counts. Changes the scores.
     """
     m = scores.shape[1]
     work = np.empty((2, m), scores.dtype)
@@ -135,6 +154,11 @@ def certify_scores(loss, scores, first, y, cost, kappa, duals, smooth, sums):
         v = open_row(duals, i, scratch)
         conjugate = kernels.conjugate(loss, v, y[i])
         product, size, distance = _distances(scores[b], g, v, smooth)
+        if not smooth:
+            length = _absolute_sum(g)
+            shift = scores.dtype.type(blur * np.sqrt(kappa[i]))
+            near = _longest_gradient_near(loss, scores[b], y[i], shift, g, work)
+            distance += max(near - length, 0.0)
         sums[0] += cost[i] * value
         sums[1] += cost[i] * conjugate
         sums[2] += cost[i] * product

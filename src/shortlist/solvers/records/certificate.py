@@ -11,7 +11,8 @@ term is what rounding has added up. Three effects of rounding are bounded and ad
   products and the duals of the block; the kernels add up the squares of these errors.
 - the scores. An inner product of d terms errs by at most ERRORS sqrt(d) u |x_i| |w_j|, u the unit
   roundoff. Its effect on a term of the sum is of first order in |grad L(s_i) - v_i|_1, which is
-  small close to a solution.
+  small close to a solution. Where a kink lies between the scores and those that rounding may have
+  moved, the longest gradient near by counts.
 - the kernels that compute L and L*, by KERNEL_ULPS units in the last place of their terms.
 
 Duals in single precision may miss their domain by a unit in the last place, so that in double they
@@ -33,9 +34,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from shortlist.solvers.storage.base import Sums
+from shortlist.solvers.storage.base import ERRORS, Sums, error_of_scores
 
-ERRORS = 6.0
 KERNEL_ULPS = 16.0
 # By how much rounding can put duals outside their domain, relative to their size.
 DOMAIN_ULPS = 4.0
@@ -80,7 +80,7 @@ def rounding_in_sums(sums: Sums, width: float, column: float, dtype: np.dtype) -
 
 def rounding_in_scores(reach: float, width: float, column: float, dtype: np.dtype) -> float:
     """A bound on the effect of rounded scores; sqrt(sum_i (C_i |x_i| |g_i|_1)^2) is ``reach``."""
-    return ERRORS * sqrt(width) * 0.5 * float(np.finfo(dtype).eps) * column * reach
+    return error_of_scores(width, column, dtype) * reach
 
 
 def rounding_in_weights(squares: float, dtype: np.dtype) -> float:

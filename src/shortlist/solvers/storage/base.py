@@ -10,6 +10,7 @@ intercept; or A = -C v, shape (n, m), where examples are known by their inner pr
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
+from math import sqrt
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
 
 import numpy as np
@@ -24,6 +25,8 @@ from shortlist.solvers.threads import Crew
 if TYPE_CHECKING:
     from shortlist.solvers.storage.curvature import Curvature
 
+# Standard deviations of rounding errors that bounds allow for (see ``records.certificate``).
+ERRORS = 6.0
 # Bytes of a temporary array.
 CHUNK_BYTES = 1 << 26
 
@@ -223,6 +226,11 @@ def read_only(array: NDArray) -> NDArray:
     view = array.view()
     view.flags.writeable = False
     return view
+
+
+def error_of_scores(width: float, column: float, dtype: np.dtype) -> float:
+    """By how much an inner product of ``width`` terms errs, a unit of |x|; ``column`` is |w_j|."""
+    return ERRORS * sqrt(width) * 0.5 * float(np.finfo(dtype).eps) * column
 
 
 def squared_norm(weights: NDArray) -> float:

@@ -27,6 +27,7 @@ from shortlist.solvers.storage.base import (
     Sums,
     Support,
     chunks,
+    error_of_scores,
     shares_of,
 )
 from shortlist.solvers.storage.curvature import Curvature, Listed
@@ -127,6 +128,7 @@ class FeatureStorage(ExplicitWeights, LocalDuals):
         if double and self.dtype != np.float64:
             return self._certify_in_double(loss, weights, duals, costs, crew)
         w = np.ascontiguousarray(weights, self.dtype)
+        blur = error_of_scores(self.width, self.largest_column(w), self.dtype)
 
         def part(begin: int, end: int) -> NDArray:
             sums = np.zeros(5)
@@ -140,6 +142,7 @@ class FeatureStorage(ExplicitWeights, LocalDuals):
                     self.kappa,
                     readable(duals),
                     loss.smooth,
+                    blur,
                     sums,
                 )
             return sums

@@ -238,6 +238,7 @@ class GramStorage(LocalDuals):
                 self.kappa,
                 readable(duals),
                 loss.smooth,
+                0.0,
                 totals,
             )
         return Sums(*totals)
