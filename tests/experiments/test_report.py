@@ -22,8 +22,8 @@ from shortlist.experiments.report import (
     folder,
 )
 from shortlist.experiments.report.folder import page
+from shortlist.experiments.report.prose import is_strong, to_html, to_plain
 from shortlist.experiments.report.terminal import show, show_table
-from shortlist.experiments.report.text import is_strong, to_html, to_plain
 from shortlist.plots.charts import Chart, Series, have_matplotlib, inline_svg
 from tests.browser import CHROMIUM, look_at
 

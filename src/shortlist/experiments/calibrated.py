@@ -1,12 +1,11 @@
 """Table 1, the column "top-k calibrated", each cell recomputed by search for a counterexample."""
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Self
 
-from shortlist.calibration import calibration_table
+from shortlist.calibration import CalibrationRow, calibration_table
 from shortlist.experiments.report import Cell, Prose, Section, Table
-from shortlist.experiments.units import Task, Unit
-from shortlist.experiments.workers import Context
+from shortlist.experiments.units import Context, Task, Unit
 
 _PROSE = Prose("calibration")
 
@@ -26,6 +25,11 @@ class Verdict:
     #: The class probabilities of a counterexample, where there is one.
     p: tuple[float, ...] | None
 
+    @classmethod
+    def of(cls, row: CalibrationRow) -> Self:
+        p = None if row.counterexample is None else tuple(row.counterexample.p)
+        return cls(row.method, row.paper, row.calibrated, row.verdict, row.n_checked, p)
+
     @property
     def agrees(self) -> bool:
         return self.paper not in ("yes", "no") or (self.paper == "yes") == self.calibrated
@@ -43,23 +47,16 @@ class Verdicts:
 class CalibrationTask(Task):
     """Look for distributions at which a loss's minimiser has a wrong shortlist."""
 
-    result_type: ClassVar[type] = Verdicts
-
     k: int
     n_classes: tuple[int, ...]
     trials: int
     seed: int
 
     def run(self, payload: None = None) -> Verdicts:
-        found = calibration_table(
+        rows = calibration_table(
             self.k, n_classes=self.n_classes, n_trials=self.trials, random_state=self.seed
         )
-        rows = []
-        for row in found:
-            p = None if row.counterexample is None else tuple(row.counterexample.p)
-            facts = (row.method, row.paper, row.calibrated, row.verdict, row.n_checked)
-            rows.append(Verdict(*facts, p))
-        return Verdicts(self.k, tuple(rows))
+        return Verdicts(self.k, tuple(map(Verdict.of, rows)))
 
 
 def run(
@@ -102,13 +99,8 @@ def run(
 def _table(verdicts: Verdicts) -> Table:
     rows: list[list[Cell]] = []
     for row in verdicts.rows:
-        answer = "yes" if row.calibrated else "no"
+        answer, evidence = row.verdict.split(": ")
         answer = f"**{answer}**" if row.paper == "open" else answer
-        evidence = (
-            f"no counterexample among {row.n_checked}"
-            if row.p is None
-            else "p = (" + ", ".join(f"{p:.3g}" for p in row.p) + ")"
-        )
         rows.append([row.method, row.paper, answer if row.agrees else f"{answer} ≠", evidence])
     facts = {"k": verdicts.k, "has_open": any(row.paper == "open" for row in verdicts.rows)}
     columns = ["Loss", "Paper", "Found", "Evidence"]

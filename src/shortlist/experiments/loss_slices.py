@@ -6,7 +6,7 @@ import numpy as np
 
 from shortlist import losses
 from shortlist.experiments.report import Prose, Section
-from shortlist.experiments.workers import Context
+from shortlist.experiments.units import Context
 from shortlist.plots.charts import Chart, Series
 
 #: Scores of the wrong labels: one far ahead of the rest, where top-k losses differ from others.

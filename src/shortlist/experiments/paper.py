@@ -123,6 +123,11 @@ def family_of(method: str) -> Family:
     return FAMILIES[split_method(method)[0]]
 
 
+def is_truncated(method: str) -> bool:
+    """Return whether a method trains a truncated loss, which is not convex."""
+    return family_of(method).loss == "truncated_entropy"
+
+
 def display_name(method: str) -> str:
     """Return a method's name for people: "top-3 SVM" for "topk-svm:3"."""
     return family_of(method).name.format(k=split_method(method)[1])

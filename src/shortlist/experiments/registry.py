@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from shortlist.experiments.report import Report, Section
-    from shortlist.experiments.workers import Context
+    from shortlist.experiments.units import Context
 
 ALL = "all"
 
@@ -31,7 +31,7 @@ class Experiment:
     """A table or figure of the paper that can be computed.
 
     ``home`` names the function that does it, "module:function" within this package. It is called
-    with a :class:`~shortlist.experiments.workers.Context` and options by name, and returns a
+    with a :class:`~shortlist.experiments.units.Context` and options by name, and returns a
     :class:`~shortlist.experiments.report.Section`. ``dataset`` is handed to it where one function
     serves several data sets; ``extra`` is the extra of the package that it needs.
     """
@@ -139,8 +139,10 @@ def run(
     **options
         What the experiment itself offers, see ``EXPERIMENTS[name].options()``.
     """
+    from joblib import cpu_count
+
     from shortlist.experiments.report import Report, folder
-    from shortlist.experiments.workers import Context, default_jobs
+    from shortlist.experiments.units import Context
 
     if name not in EXPERIMENTS and name != ALL:
         raise ValueError(f"the experiment must be one of {', '.join(names())}; got {name!r}")
@@ -148,7 +150,7 @@ def run(
         raise ValueError(f"jobs must be a positive integer, got {jobs!r}")
     _check_data(name, data)
     _check_options(name, options)
-    context = Context(Path(output), jobs or default_jobs(), seed, quick, progress)
+    context = Context(Path(output), jobs or cpu_count(), seed, quick, progress)
     wanted = [EXPERIMENTS[name]] if name != ALL else list(EXPERIMENTS.values())
     calls = {each: {**_data_options(each, data, test_data, download), **options} for each in wanted}
     sections, skipped = _run_each(calls, context, console, may_skip=name == ALL)

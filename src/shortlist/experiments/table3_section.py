@@ -1,26 +1,26 @@
-"""The section of a data set of Table 3: tables with statistics, figures, remarks.
+"""What was computed for a data set of Table 3, and its section: tables, figures, remarks.
 
 The remarks say why some numbers are far from the paper's.
 """
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 from shortlist._progress import duration
 from shortlist.experiments import paper
 from shortlist.experiments.comparison import (
     MAX_POINTS_APART,
     Dataset,
-    DatasetOutcome,
     Place,
     accuracy_rows,
     compare,
     family_starts,
-    is_truncated,
     standard_error,
 )
 from shortlist.experiments.descents import DescentResult
+from shortlist.experiments.parts import Parts
 from shortlist.experiments.protocol import MAX_K, Model, PathResult
 from shortlist.experiments.report import Cell, Prose, Remark, Section, Table, Value
 from shortlist.plots.charts import Chart, Series
@@ -40,6 +40,55 @@ _ALONG_C = (
     *("topk-svm:5", "smooth-topk-svm:5", "topk-ent:5", "trunc-ent:5"),
 )
 _PROSE = Prose("table3")
+
+
+class ComparedCell(NamedTuple):
+    """A cell of Table 3 by its name: our accuracy, the paper's, and ours on the paper's grid."""
+
+    name: str
+    ours: float
+    theirs: float | None
+    on_paper_grid: float | None
+
+
+@dataclass(frozen=True)
+class DatasetOutcome:
+    """What was computed for a data set."""
+
+    dataset: Dataset
+    parts: Parts
+    results: Mapping[str, PathResult]
+    descents: Sequence[DescentResult] = ()
+    #: Some methods again, with C on the grid that the paper seems to have used.
+    on_paper_grid: Mapping[str, PathResult] = field(default_factory=dict)
+
+    def cell(self, method: str, k: int) -> ComparedCell:
+        name, grid = f"{paper.display_name(method)} at top-{k}", self.on_paper_grid.get(method)
+        value = self.dataset.value(method, k, self.results[method].accuracy(k))
+        return ComparedCell(name, value.ours, value.paper, grid.accuracy(k) if grid else None)
+
+    @property
+    def far_places(self) -> list[Place]:
+        """The cells whose number is further than the tolerance from the paper's."""
+        places = [(method, k) for method in self.results for k in self.dataset.ks]
+        return [(m, k) for m, k in places if self.dataset.is_far(m, k, self.cell(m, k).ours)]
+
+    @property
+    def other_facts(self) -> dict[str, tuple[int, int]]:
+        """What shows that the examples are not the paper's: our number, and the paper's.
+
+        The paper's table rounds: 4096 is 4K in it.
+        """
+        if not self.dataset.in_paper:
+            return {}
+        key, train = self.dataset.key, self.parts.train
+        theirs = paper.TABLE_4[key]
+        facts = {
+            "classes": (train.n_classes, theirs.n_classes),
+            "training examples": (train.n_samples, theirs.n_train),
+            "features": (train.n_features, paper.RAW_FEATURES.get(key, theirs.n_features)),
+        }
+        return {what: both for what, both in facts.items() if abs(both[0] / both[1] - 1) > 0.03}
 
 
 @dataclass(frozen=True)
@@ -88,7 +137,7 @@ def section(outcome: DatasetOutcome, tol: float, *, explain: bool = True) -> Sec
     # Without a validation part only the models chosen for the table's ks are tested.
     every_k = tuple(range(1, min(MAX_K, parts.n_classes) + 1))
     panels = {
-        "gains": _gains_by_k(every_k if parts.X_val is not None else dataset.ks, results),
+        "gains": _gains_by_k(every_k if parts.val is not None else dataset.ks, results),
         "regularisation": _along_c(outcome),
         "descent": _along_descent(outcome),
     }
@@ -110,25 +159,21 @@ def section(outcome: DatasetOutcome, tol: float, *, explain: bool = True) -> Sec
 def accuracy_table(dataset: Dataset, results: Results) -> Table:
     """Our numbers, beside the paper's if any, with standard errors and what equals the best."""
     ks = dataset.ks
-    chosen = {(m, k): each for m, r in results.items() for k, each in r.chosen.items() if k in ks}
-    n_test = max((each.n_test for each in chosen.values()), default=1)
+    n_test = max((each.n_test for r in results.values() for each in r.chosen.values()), default=1)
     ours = {method: [result.accuracy(k) for k in ks] for method, result in results.items()}
-    errors = {
-        method: [standard_error(each, n_test) for each in row] for method, row in ours.items()
-    }
+    errors = {m: [standard_error(accuracy, n_test) for accuracy in row] for m, row in ours.items()}
     best = _best_methods(results, ks)
+    compared = {(m, k): _compared(results, m, best.get(k), k) for m in results for k in ks}
     notes = {
-        (method, k): "°"
-        for (method, k), found in chosen.items()
-        if method != best[k]
-        if compare(found.hits(), chosen[best[k], k].hits()).p_value > SIGNIFICANT_P
+        place: "°"
+        for place, cell in compared.items()
+        if isinstance(cell, Value) and (cell.p_value or 0.0) > SIGNIFICANT_P
     }
     facts = {"dataset": dataset, "results": results, "significant": SIGNIFICANT_P}
     rows = accuracy_rows(dataset, ours, errors, notes)
-    groups = family_starts(list(results))
-    return _PROSE.table(
-        "accuracy", dataset.columns, rows, facts, groups=groups, tolerance=MAX_POINTS_APART
-    )
+    groups, tolerance = family_starts(list(results)), MAX_POINTS_APART
+    columns = dataset.columns
+    return _PROSE.table("accuracy", columns, rows, facts, groups=groups, tolerance=tolerance)
 
 
 def _best_methods(results: Results, ks: Sequence[int]) -> dict[int, str]:
@@ -154,21 +199,15 @@ def paired_tables(dataset: Dataset, results: Results) -> list[Table]:
             [paper.display_name(m), *(_compared(results, m, best.get(k), k) for k in dataset.ks)]
             for m in results
         ]
-        facts, groups = {"name": name}, family_starts(list(results))
-        if best:
-            tables.append(
-                _PROSE.table(
-                    "paired", dataset.columns, rows, facts, name=name, groups=groups, fold=True
-                )
-            )
+        table = _PROSE.table("paired", dataset.columns, rows, {"name": name}, name=name, fold=True)
+        tables += [replace(table, groups=family_starts(list(results)))] if best else []
     return tables
 
 
 def _compared(results: Results, method: str, reference: str | None, k: int) -> Cell:
     if reference is None or method == reference or k not in results[method].chosen:
         return "–"
-    found = compare(results[method].chosen[k].hits(), results[reference].chosen[k].hits())
-    return Value(found.difference, spread=found.error, p_value=found.p_value, digits=2, signed=True)
+    return compare(results[method].chosen[k].hits(), results[reference].chosen[k].hits())
 
 
 def _paper_grid_table(outcome: DatasetOutcome) -> Table:
@@ -185,12 +224,12 @@ def _paper_grid_table(outcome: DatasetOutcome) -> Table:
 def _training_table(dataset: Dataset, results: Results) -> Table:
     rows: list[list[Cell]] = []
     for method, result in results.items():
-        models = {k: each.model for k, each in result.chosen.items() if k in dataset.ks}
-        gaps = [m.relative_gap for m in models.values() if math.isfinite(m.relative_gap)]
-        Cs = [f"{models[k].C:.3g}" if k in models else "–" for k in dataset.ks]
-        counts = [str(len(result.models)), str(result.n_left_out)]
-        gap = f"{max(gaps):.1e}" if gaps else "–"
-        rows.append([paper.display_name(method), *Cs, gap, *counts, Value(result.cpu_seconds)])
+        models = [result.chosen[k].model for k in dataset.ks if k in result.chosen]
+        gap = max((m.relative_gap for m in models if math.isfinite(m.relative_gap)), default=None)
+        Cs = [f"{result.chosen[k].model.C:.3g}" if k in result.chosen else "–" for k in dataset.ks]
+        shown = [*Cs, "–" if gap is None else f"{gap:.1e}"]
+        shown += [str(len(result.models)), str(result.n_left_out)]
+        rows.append([paper.display_name(method), *shown, Value(result.cpu_seconds)])
     chosen = [f"C for top-{k}" for k in dataset.ks]
     columns = ["Method", *chosen, "Relative gap", "Models", "Left out", "Seconds"]
     groups = family_starts(list(results))
@@ -221,12 +260,12 @@ def explain_far_cells(outcome: DatasetOutcome, far: Sequence[Place]) -> list[Rem
         return [_PROSE.remark("all_near", {"tolerance": MAX_POINTS_APART})]
     if outcome.other_facts:
         return [_PROSE.remark("other_data", {"facts": outcome.other_facts})]
-    below = [(m, k) for m, k in far if is_truncated(m) and k < paper.split_method(m)[1]]
+    below = [(m, k) for m, k in far if paper.is_truncated(m) and k < paper.split_method(m)[1]]
     remarks = remark("truncated", below, stops=[_nearest(outcome, d) for d in outcome.descents])
     rest = [place for place in far if place not in below]
     # These have a remark of their own, whether or not they are far.
     rest = [(m, k) for m, k in rest if not _better_left_out(outcome.results[m], k)]
-    if outcome.parts.X_val is None:
+    if outcome.parts.val is None:
         return remarks + remark("own_selection", rest)
     on_grid = [(m, k) for m, k in rest if m in outcome.on_paper_grid]
     remarks += remark("grid", on_grid)
@@ -239,13 +278,17 @@ def explain_far_cells(outcome: DatasetOutcome, far: Sequence[Place]) -> list[Rem
 
 def _nearest(outcome: DatasetOutcome, descent: DescentResult) -> tuple[str, int, float]:
     """Where a descent is nearest to the paper's row: its name, steps, the largest difference."""
-    apart = [
-        [abs(a - outcome.paper_accuracy(descent.method, k)) for a in descent.accuracies(k)]
-        for k in outcome.dataset.ks
+    largest = [
+        max(map(abs, above)) for above in zip(*_above_paper(outcome, descent).values(), strict=True)
     ]
-    largest = [max(column) for column in zip(*apart, strict=True)]
     place = min(range(len(largest)), key=largest.__getitem__)
     return paper.display_name(descent.method), descent.steps[place], largest[place]
+
+
+def _above_paper(outcome: DatasetOutcome, descent: DescentResult) -> dict[int, list[float]]:
+    """By k, the points above the paper's number after each number of steps."""
+    theirs = {k: paper.accuracy(outcome.dataset.key, descent.method, k) for k in outcome.dataset.ks}
+    return {k: [ours - theirs[k] for ours in descent.accuracies(k)] for k in theirs}
 
 
 def _better_left_out(result: PathResult, k: int) -> Model | None:
@@ -337,12 +380,10 @@ def _along_descent(outcome: DatasetOutcome) -> list[Chart]:
     x_label, y_label = "Steps of gradient descent from softmax", "Points above the paper’s"
     panels = []
     for descent in outcome.descents:
-        series = []
-        for k in outcome.dataset.ks:
-            theirs = outcome.paper_accuracy(descent.method, k)
-            above = [accuracy - theirs for accuracy in descent.accuracies(k)]
-            color = _COLORS.get(k, 3)
-            series.append(Series(f"top-{k}", descent.steps, above, color, markers=True))
+        series = [
+            Series(f"top-{k}", descent.steps, above, _COLORS.get(k, 3), markers=True)
+            for k, above in _above_paper(outcome, descent).items()
+        ]
         title = paper.display_name(descent.method)
         panels.append(Chart(x_label, y_label, series, title, "symlog", levels=[(0.0, "")]))
     return panels

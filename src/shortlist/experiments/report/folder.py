@@ -15,8 +15,7 @@ from shortlist._files import atomic_write
 from shortlist._json import plain
 from shortlist.experiments import paper
 from shortlist.experiments.report.model import Report, Section, Table, Value
-from shortlist.experiments.report.prose import templates
-from shortlist.experiments.report.text import to_html, to_plain
+from shortlist.experiments.report.prose import templates, to_html, to_plain
 from shortlist.plots import charts
 
 PAGE = "report.html"

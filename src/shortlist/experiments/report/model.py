@@ -1,7 +1,6 @@
 """The parts of a report as plain data, without a word on how they look.
 
-Texts are Markdown in a small way: lines with **strong**, *emphasis*, `code` and
-[links](#anchor), nothing else.
+Texts are Markdown in a small way, as :mod:`~shortlist.experiments.report.prose` says.
 """
 
 import math

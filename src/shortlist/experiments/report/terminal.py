@@ -11,7 +11,7 @@ from rich.table import Table as RichTable
 from rich.text import Text
 
 from shortlist.experiments.report.model import Cell, Section, Table, Value
-from shortlist.experiments.report.text import is_strong, to_plain
+from shortlist.experiments.report.prose import is_strong, to_plain
 
 
 def show(section: Section, console: Console) -> None:
