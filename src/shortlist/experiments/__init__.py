@@ -32,28 +32,17 @@ What they share::
 Names load on first use, so that a command's help need not import the machinery.
 """
 
-from importlib import import_module
-from typing import Any
+from shortlist._lazy import names_of
 
-_HOME = {
-    "EXPERIMENTS": "registry",
-    "Experiment": "registry",
-    "MissingData": "parts",
-    "UnknownOption": "registry",
-    "run": "registry",
-}
-_MODULES = frozenset(["paper", "registry"])
-
-__all__ = sorted([*_HOME, *_MODULES])
-
-
-def __getattr__(name: str) -> Any:
-    if name in _HOME:
-        return getattr(import_module(f"{__name__}.{_HOME[name]}"), name)
-    if name in _MODULES:
-        return import_module(f"{__name__}.{name}")
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-
-
-def __dir__() -> list[str]:
-    return __all__
+__getattr__, __dir__, __all__ = names_of(
+    __name__,
+    {
+        "EXPERIMENTS": "registry",
+        "Experiment": "registry",
+        "MissingData": "parts",
+        "UnknownOption": "registry",
+        "paper": "paper",
+        "registry": "registry",
+        "run": "registry",
+    },
+)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
@@ -142,6 +142,7 @@ def run(
     from joblib import cpu_count
 
     from shortlist.experiments.report import Report, folder
+    from shortlist.experiments.report.terminal import show
     from shortlist.experiments.units import Context
 
     if name not in EXPERIMENTS and name != ALL:
@@ -153,7 +154,12 @@ def run(
     context = Context(Path(output), jobs or cpu_count(), seed, quick, progress)
     wanted = [EXPERIMENTS[name]] if name != ALL else list(EXPERIMENTS.values())
     calls = {each: {**_data_options(each, data, test_data, download), **options} for each in wanted}
-    sections, skipped = _run_each(calls, context, console, may_skip=name == ALL)
+    sections: list[Section] = []
+    skipped: list[tuple[str, str]] = []
+    for section in _sections(calls, context, skipped if name == ALL else None):
+        sections.append(section)
+        if console is not None:
+            show(section, console)
     title = "Loss functions for top-k error, recomputed"
     title = sections[0].title if len(sections) == 1 else title
     report = Report(title, sections, _environment(context.jobs, seed, quick), skipped)
@@ -161,57 +167,42 @@ def run(
     return Outcome(report, page, (page, *others))
 
 
-def _run_each(
+def _sections(
     calls: Mapping[Experiment, Mapping[str, Any]],
     context: Context,
-    console: Console | None,
-    *,
-    may_skip: bool,
-) -> tuple[list[Section], list[tuple[str, str]]]:
-    """The sections, and the experiments that lack their data or a package, with the reason."""
-    from shortlist.experiments.report.terminal import show
+    skipped: list[tuple[str, str]] | None,
+) -> Iterator[Section]:
+    """Compute each section. Experiments that lack their data or a package go to ``skipped``."""
     from shortlist.experiments.table3 import ranks_section
     from shortlist.experiments.table3_section import Table3Result
 
-    sections: list[Section] = []
-    skipped: list[tuple[str, str]] = []
-
-    def add(section: Section) -> None:
-        sections.append(section)
-        if console is not None:
-            show(section, console)
-
+    results = []
     try:
         for experiment, call in calls.items():
             try:
-                add(experiment.function()(context, **call))
+                section = experiment.function()(context, **call)
+                results += [section.result] if isinstance(section.result, Table3Result) else []
+                yield section
             except (MissingData, ModuleNotFoundError) as error:
-                if not may_skip:
+                if skipped is None:
                     raise
                 skipped.append((experiment.name, str(error)))
     except (KeyboardInterrupt, SystemExit):
         if context.progress is not None:
-            context.progress.print(
-                f"Stopped. What is finished is kept in {context.output}: "
-                "the same command goes on there.",
-                highlight=False,
-            )
+            kept = f"Stopped. What is finished is kept in {context.output}: "
+            context.progress.print(kept + "the same command goes on there.", highlight=False)
         raise
     # Mean ranks over the data sets of Table 3, where there are several.
-    results = [each.result for each in sections if isinstance(each.result, Table3Result)]
     if len(results) > 1:
-        add(ranks_section(results))
-    return sections, skipped
+        yield ranks_section(results)
 
 
 def _check_data(name: str, data: Any) -> None:
     """Whether data goes with what is to run."""
     takers = [each.name for each in EXPERIMENTS.values() if each.takes_data]
     if isinstance(data, Mapping):
-        if unknown := sorted(set(data) - set(takers)):
-            raise ValueError(
-                f"data names {', '.join(unknown)}; data is taken by {', '.join(takers)}"
-            )
+        if unknown := ", ".join(sorted(set(data) - set(takers))):
+            raise ValueError(f"data names {unknown}; data is taken by {', '.join(takers)}")
     elif data is not None and name == ALL:
         raise ValueError("with all, data must say which experiment each file is for")
     elif data is not None and name not in takers:
@@ -233,16 +224,12 @@ def _data_options(
 
 
 def _check_options(name: str, options: Mapping[str, Any]) -> None:
-    if not options:
-        return
-    if name == ALL:
+    if options and name == ALL:
         raise UnknownOption(f"all takes no options of its own, got {', '.join(options)}")
-    known = EXPERIMENTS[name].options()
     for option in options:
-        if option not in known:
-            raise UnknownOption(
-                f"{name} has no option {option!r}; it has {', '.join(known) or 'no options'}"
-            )
+        if option not in (known := EXPERIMENTS[name].options()):
+            has = ", ".join(known) or "no options"
+            raise UnknownOption(f"{name} has no option {option!r}; it has {has}")
 
 
 def _environment(jobs: int, seed: int, quick: bool) -> dict[str, str]:

@@ -3,10 +3,11 @@
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
-from itertools import combinations
+from itertools import product
 from typing import Any
 
 import numpy as np
+from scipy.spatial.distance import pdist
 
 from shortlist import losses
 from shortlist.datasets import make_circle
@@ -27,6 +28,8 @@ TRUNCATED = "trunc-ent:2"
 SEVERAL = "several"
 #: The models of the paper's Figure 3, each chosen for this k.
 _FIGURE_3 = {"smooth-topk-svm:1": 1, TRUNCATED: 2}
+#: Do two classes have the same weights at these methods' optimum? The notes say so.
+_EXACT = ("svm-multi", "lr-multi")
 #: The relative gap at which a model's weights count as the optimum's own.
 _OPTIMUM_GAP = 1e-7
 #: Weights of two classes that are nearer than this share of the longest count as the same.
@@ -54,6 +57,10 @@ class DrawResult:
     seconds: float
     #: How close the two most similar classes' weights are at the optimum, where it was asked for.
     nearest_at_optimum: float | None
+
+    @property
+    def tied_at_optimum(self) -> bool:
+        return (self.nearest_at_optimum or 0.0) < _MAX_TIED_DISTANCE
 
 
 @dataclass(frozen=True)
@@ -143,9 +150,8 @@ def _weights(model: Any) -> Any:
 
 def _nearest_classes(weights: Any) -> float:
     """The distance of the two most similar classes' weights, as a share of the longest weight."""
-    columns = weights.T
-    nearest = min(np.linalg.norm(a - b) for a, b in combinations(columns, 2))
-    return float(nearest / max(np.linalg.norm(columns, axis=1).max(), np.finfo(float).tiny))
+    longest = max(np.linalg.norm(weights, axis=0).max(), np.finfo(float).tiny)
+    return float(pdist(weights.T).min() / longest)
 
 
 def best_of_starts(
@@ -199,8 +205,7 @@ def run(
         DrawTask(
             *(method, draw, context.seed, n_train, n_test),
             *(exponents, tol, max_epochs, intercept, n),
-            # Do two classes have the same weights at the optimum? The notes say so.
-            exact_C=1.0 if method in ("svm-multi", "lr-multi") else None,
+            exact_C=1.0 if method in _EXACT else None,
         )
         for draw in range(draws)
         for method, n in rows.values()
@@ -238,7 +243,8 @@ def _section(by_row: Mapping[str, list[DrawResult]], starts: int, tasks: list[Dr
         "spread": np.mean(list(spreads.values()), axis=0),
         "truncated": tested[TRUNCATED][:, 1],
         "several": tested[SEVERAL][:, 1] if SEVERAL in by_row else None,
-        "tied": {m: _tied_draws(by_row[m]) for m in ("svm-multi", "lr-multi")},
+        # On how many draws two classes have the same weights at the optimum.
+        "tied": {m: sum(r.tied_at_optimum for r in by_row[m]) for m in _EXACT},
         "cells": len(KS) * len(ours),
         "outside": _outside_our_range(tested),
         "draw": draw,
@@ -262,19 +268,13 @@ def _section(by_row: Mapping[str, list[DrawResult]], starts: int, tasks: list[Dr
     )
 
 
-def _tied_draws(results: list[DrawResult]) -> int:
-    """On how many draws two classes have the same weights at the optimum."""
-    return sum((result.nearest_at_optimum or 0.0) < _MAX_TIED_DISTANCE for result in results)
-
-
 def _outside_our_range(tested: Mapping[str, Any]) -> list[tuple[str, int, float, float, float]]:
     """Numbers that could not have come from one of our draws: whose, theirs, our range."""
     outside = []
-    for method in paper.methods("circle"):
-        for k in KS:
-            theirs, ours = paper.accuracy("circle", method, k), tested[method][:, k - 1]
-            if not ours.min() <= theirs <= ours.max():
-                outside.append((paper.display_name(method), k, theirs, ours.min(), ours.max()))
+    for method, k in product(paper.methods("circle"), KS):
+        theirs, ours = paper.accuracy("circle", method, k), tested[method][:, k - 1]
+        if not ours.min() <= theirs <= ours.max():
+            outside.append((paper.display_name(method), k, theirs, ours.min(), ours.max()))
     return outside
 
 

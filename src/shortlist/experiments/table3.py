@@ -73,16 +73,13 @@ def run(
 
 def _check_methods(dataset: Dataset, methods: Sequence[str] | str | None) -> tuple[str, ...]:
     known = dataset.methods
-    if methods is None:
-        return known
-    if isinstance(methods, str):
-        methods = methods.split(",")
-    for method in methods:
+    wanted = methods.split(",") if isinstance(methods, str) else methods
+    for method in wanted or ():
         if method not in known:
             raise ValueError(f"methods must be some of {', '.join(known)}; got {method!r}")
-    if not methods:
+    if wanted is not None and not wanted:
         raise ValueError("methods must not be empty")
-    return tuple(method for method in known if method in set(methods))
+    return tuple(method for method in known if wanted is None or method in wanted)
 
 
 def _task(

@@ -36,10 +36,6 @@ class Prose:
         found = (re.sub(r"[ \n]+", " ", part).strip() for part in re.split(r"\n\s*\n", text))
         return [paragraph for paragraph in found if paragraph]
 
-    def __call__(self, block: str, **facts: Any) -> str:
-        """A block of one paragraph; empty if its conditions leave nothing."""
-        return " ".join(self.paragraphs(block, **facts))
-
     def remark(self, block: str, facts: Facts) -> Remark:
         topic, texts = self._titled(block, facts)
         return Remark(topic, " ".join(texts))
@@ -100,14 +96,10 @@ def templates(*, autoescape: bool) -> Any:
 def _environment() -> Any:
     environment = templates(autoescape=False)  # texts are Markdown; the page escapes them
     environment.filters["points"] = lambda number, digits=1: f"{number:.{digits}f}"
-    environment.filters["signed"] = _signed
+    environment.filters["signed"] = lambda n, digits=2: Value(n, digits=digits).signed_text(n)
     environment.filters["listed"] = _listed
     environment.tests["finite"] = math.isfinite
     return environment
-
-
-def _signed(number: float, digits: int = 2) -> str:
-    return Value(number, digits=digits).signed_text(number)
 
 
 def _listed(items: Sequence[Any]) -> str:
