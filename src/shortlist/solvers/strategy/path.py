@@ -60,7 +60,7 @@ class Path:
         problem = self.at(C)
         state, weights = None, None
         if self.last is not None and resume is None:
-            descends, takes_duals = way_on(problem, self.last, costs_fell=C < self.last_C)
+            descends, takes_duals = way_on(problem, self.last, costs_fell=self.last_C > C)
             if descends:
                 weights = self._predicted_weights(C)
             if takes_duals:
