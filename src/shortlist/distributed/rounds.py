@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 # The next round's sigma exceeds by so much what the last one would have needed.
-CAUTION = 1.1
+SIGMA_OVER_NEEDED = 1.1
 
 Kind = Literal["epoch", "polish"]
 
@@ -77,7 +77,7 @@ class Rounds:
         rounding = self.rounding + sum(report.rounding for report in visited) + adding
         sigma = self.sigma
         if squares > 0:
-            needed = CAUTION * squared_norm(change) / squares
+            needed = SIGMA_OVER_NEEDED * squared_norm(change) / squares
             sigma = float(np.clip(needed, 1.0, self.n_workers))
         number = self.number + 1
         return replace(self, number=number, gaps=gaps, rounding=rounding, sigma=sigma)
