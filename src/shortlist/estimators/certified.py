@@ -21,8 +21,8 @@ from shortlist.losses import Loss
 from shortlist.projections.checks import check_k
 from shortlist.solvers.duals import as_array
 from shortlist.solvers.records.certificate import (
-    STANDARD_DEVIATIONS,
     KERNEL_ULPS,
+    STANDARD_DEVIATIONS,
     distance_to_optimum,
 )
 from shortlist.solvers.storage.base import chunks
