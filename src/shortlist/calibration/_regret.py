@@ -260,7 +260,7 @@ def _structured(exchange: _Exchange, epsilon: float) -> Iterator[Vector]:
             + _spread(exchange.shared, shared)
             + _spread(exchange.rest, left - shared)
         )
-    # The shared labels, and the rest, are each as likely as a missed or as a listed one.
+    # Shared labels are as likely as a missed one, or as a listed one. The rest likewise.
     lead = epsilon / exchange.missed.sum()
     for of_shared, of_rest in product([0.0, 1.0], [0.0, 1.0]):
         leads = lead * (exchange.missed + of_shared * exchange.shared + of_rest * exchange.rest)

@@ -14,7 +14,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-# The next round's sigma exceeds by so much what the last one would have needed.
+# The next round's sigma is this many times the least one that would have been safe in the last.
 SIGMA_OVER_NEEDED = 1.1
 
 Kind = Literal["epoch", "polish"]
