@@ -11,6 +11,7 @@ from sklearn.model_selection import train_test_split
 from shortlist import datasets
 from shortlist.datasets import DataSplits, LabeledData
 from shortlist.datasets.downloads import SOURCES
+from shortlist.experiments.paper import read_table
 from shortlist.experiments.units import fingerprint
 
 #: Stand-ins for data that cannot be had, and their titles; :mod:`shortlist.datasets.standins` makes
@@ -20,15 +21,6 @@ STAND_INS = {
     "languages": "Languages of words",
     "countries": "Countries of cities",
 }
-#: What to do where a data set of the paper is missing.
-_HINTS = {
-    "caltech101": "give the file caltech101_silhouettes_28_split1.mat, or an .npz with the same "
-    "parts",
-    **dict.fromkeys(
-        SOURCES, "give LibSVM's file (and test file), or allow the download from LibSVM's site"
-    ),
-}
-_FEATURES_HINT = "give a folder with train.npy, train.labels.npy and so on, or train.npz and so on"
 #: Sparse features with a larger share of nonzeros than this are faster as a dense array.
 _MAX_SPARSE_SHARE = 0.3
 
@@ -89,7 +81,8 @@ def known_parts(dataset: str, *, seed: int, download: bool) -> Parts:
         return parts_of(getattr(datasets, f"load_{dataset}")(random_state=seed))
     if download and dataset in SOURCES:
         return parts_of(datasets.fetch(dataset, random_state=seed), in_single)
-    raise MissingData(f"{dataset} needs its data: {_HINTS.get(dataset, _FEATURES_HINT)}")
+    hints = {name: hint for name, *_, hint in read_table("experiments.csv")}
+    raise MissingData(f"{dataset} needs its data: {hints.get(dataset) or hints['features']}")
 
 
 def read_parts(

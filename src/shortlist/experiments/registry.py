@@ -32,18 +32,27 @@ class Experiment:
 
     ``home`` names the function that does it, "module:function" within this package. It is called
     with a :class:`~shortlist.experiments.units.Context` and options by name, and returns a
-    :class:`~shortlist.experiments.report.Section`. ``dataset`` is handed to it where one function
-    serves several data sets; ``extra`` is the extra of the package that it needs.
+    :class:`~shortlist.experiments.report.Section`. ``data`` is "taken" or "needed" where it may or
+    must be given, and ``hint`` says how. ``dataset`` is handed to it where one function serves
+    several data sets; ``extra`` is the extra of the package that it needs.
     """
 
     name: str
     shows: str
     summary: str
     home: str
-    takes_data: bool = False
-    needs_data: bool = False
-    dataset: str | None = None
-    extra: str | None = None
+    data: str = ""
+    dataset: str = ""
+    extra: str = ""
+    hint: str = ""
+
+    @property
+    def takes_data(self) -> bool:
+        return self.data != ""
+
+    @property
+    def needs_data(self) -> bool:
+        return self.data == "needed"
 
     def function(self) -> Callable[..., Section]:
         module, _, name = self.home.partition(":")
@@ -51,35 +60,31 @@ class Experiment:
             function = getattr(import_module(f"shortlist.experiments.{module}"), name)
         except ImportError as error:
             # A missing extra is the user's to install; anything else would be a bug here.
-            if self.extra is None or (error.name or "").startswith("shortlist"):
+            if not self.extra or (error.name or "").startswith("shortlist"):
                 raise
             raise ModuleNotFoundError(
                 f"{self.name} needs the package {error.name or self.extra}, which cannot be used. "
                 f"Install it with: pip install 'shortlist[{self.extra}]'"
             ) from error
-        return function if self.dataset is None else partial(function, dataset=self.dataset)
+        return partial(function, dataset=self.dataset) if self.dataset else function
 
     def options(self) -> dict[str, Any]:
         """Its own options, beyond those of :func:`run`, and their defaults."""
         import inspect
 
-        shared = {"context", "data", "test_data", "download"}
-        shared |= set() if self.dataset is None else {"dataset"}
+        shared = {
+            "context",
+            "data",
+            "test_data",
+            "download",
+            *(["dataset"] if self.dataset else []),
+        }
         parameters = inspect.signature(self.function()).parameters
         return {name: p.default for name, p in parameters.items() if name not in shared}
 
 
-#: The experiments by name. The column "data" of the table says whether one takes data or needs it.
-EXPERIMENTS = {
-    name: Experiment(
-        *(name, shows, summary, home),
-        takes_data=data != "",
-        needs_data=data == "needed",
-        dataset=dataset or None,
-        extra=extra or None,
-    )
-    for name, shows, summary, home, data, dataset, extra in read_table("experiments.csv")
-}
+#: The experiments by name.
+EXPERIMENTS = {name: Experiment(name, *others) for name, *others in read_table("experiments.csv")}
 
 
 @dataclass(frozen=True)
@@ -149,8 +154,7 @@ def run(
         raise ValueError(f"the experiment must be one of {', '.join(names())}; got {name!r}")
     if jobs is not None and (not isinstance(jobs, int) or jobs < 1):
         raise ValueError(f"jobs must be a positive integer, got {jobs!r}")
-    _check_data(name, data)
-    _check_options(name, options)
+    _check(name, data, options)
     context = Context(Path(output), jobs or cpu_count(), seed, quick, progress)
     wanted = [EXPERIMENTS[name]] if name != ALL else list(EXPERIMENTS.values())
     calls = {each: {**_data_options(each, data, test_data, download), **options} for each in wanted}
@@ -160,11 +164,12 @@ def run(
         sections.append(section)
         if console is not None:
             show(section, console)
-    title = "Loss functions for top-k error, recomputed"
-    title = sections[0].title if len(sections) == 1 else title
-    report = Report(title, sections, _environment(context.jobs, seed, quick), skipped)
-    page, *others = folder.write(report, context.output)
-    return Outcome(report, page, (page, *others))
+    title = (
+        sections[0].title if len(sections) == 1 else "Loss functions for top-k error, recomputed"
+    )
+    report = Report(title, sections, _environment(context), skipped)
+    files = folder.write(report, context.output)
+    return Outcome(report, files[0], tuple(files))
 
 
 def _sections(
@@ -197,8 +202,8 @@ def _sections(
         yield ranks_section(results)
 
 
-def _check_data(name: str, data: Any) -> None:
-    """Whether data goes with what is to run."""
+def _check(name: str, data: Any, options: Mapping[str, Any]) -> None:
+    """Whether data and options go with what is to run."""
     takers = [each.name for each in EXPERIMENTS.values() if each.takes_data]
     if isinstance(data, Mapping):
         if unknown := ", ".join(sorted(set(data) - set(takers))):
@@ -207,23 +212,6 @@ def _check_data(name: str, data: Any) -> None:
         raise ValueError("with all, data must say which experiment each file is for")
     elif data is not None and name not in takers:
         raise ValueError(f"{name} takes no data: it makes its own")
-
-
-def _data_options(
-    experiment: Experiment, data: Any, test_data: Any, download: bool
-) -> dict[str, Any]:
-    """The options by which an experiment gets its data."""
-    if not experiment.takes_data:
-        return {}
-    file = data.get(experiment.name) if isinstance(data, Mapping) else data
-    given: dict[str, Any] = {"data": None if file is None else Path(file)}
-    if experiment.needs_data:
-        given["test_data"] = None if test_data is None else Path(test_data)
-        given["download"] = download
-    return given
-
-
-def _check_options(name: str, options: Mapping[str, Any]) -> None:
     if options and name == ALL:
         raise UnknownOption(f"all takes no options of its own, got {', '.join(options)}")
     for option in options:
@@ -232,7 +220,17 @@ def _check_options(name: str, options: Mapping[str, Any]) -> None:
             raise UnknownOption(f"{name} has no option {option!r}; it has {has}")
 
 
-def _environment(jobs: int, seed: int, quick: bool) -> dict[str, str]:
+def _data_options(
+    experiment: Experiment, data: Any, test_data: Any, download: bool
+) -> dict[str, Any]:
+    """The options by which an experiment gets its data."""
+    file = data.get(experiment.name) if isinstance(data, Mapping) else data
+    files = {"data": file, "test_data": test_data if experiment.needs_data else None}
+    given = {name: Path(each) for name, each in files.items() if each is not None}
+    return given | ({"download": download} if experiment.needs_data else {})
+
+
+def _environment(context: Context) -> dict[str, str]:
     import platform
     from datetime import datetime
 
@@ -246,10 +244,10 @@ def _environment(jobs: int, seed: int, quick: bool) -> dict[str, str]:
         "Paper": CITATION,
         "Shortlist": __version__,
         "Python": f"{platform.python_version()}, NumPy {np.__version__}, Numba {numba.__version__}",
-        "Machine": f"{processor_name()}, {os.cpu_count()} processors, {jobs} used",
+        "Machine": f"{processor_name()}, {os.cpu_count()} processors, {context.jobs} used",
         "Made": datetime.now().astimezone().strftime("%Y-%m-%d %H:%M %Z"),
-        "Seed": str(seed),
+        "Seed": str(context.seed),
     }
-    if quick:
+    if context.quick:
         environment["Note"] = "A quick version: its numbers mean little."
     return environment
