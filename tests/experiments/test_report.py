@@ -374,9 +374,10 @@ def test_parts_take_their_words_from_a_template():
         circle = Prose("circle").table("accuracy", ["A"], [["x"]], facts)
         assert circle.caption.startswith("Table 2 of the paper")
         assert [note[0] for note in circle.notes] == ["†"]
-    remark = Prose("table3").remark("all_near", {"tolerance": 0.7})
+    (remark,) = Prose("table3").remarks("differences", {"far": [], "tolerance": 0.7})
     assert (remark.topic, remark.text[:12]) == ("Differences", "Every number")
-    facts = {"n_classes": (3, 4, 5), "checked": 7, "contradicted": 0}
+    facts = {"n_classes": (3, 4, 5), "checked": 7, "contradicted": []}
+    facts |= {"calibrated": [], "not_calibrated": []}
     section = Prose("calibration").section("name", facts, tables=[table])
     assert section.title.startswith("Top-k calibration:")
     assert section.headlines[0] == ("7", "distributions checked")
@@ -398,9 +399,9 @@ def test_every_text_of_a_template_is_used():
         text = template.read_text(encoding="utf-8")
         blocks = set(re.findall(r"{% block (\w+) %}", text))
         # Prose.section asks for these itself.
-        named = {*re.findall(r'"(\w+)"', source), "section", "headlines", "protocol"}
+        named = {*re.findall(r'"(\w+)"', source), "section", "headlines", "protocol", "remarks"}
         assert blocks <= named
-        called = re.findall(r'PROSE(?:\.(?:paragraphs|remark|table|figure))?\(\s*"(\w+)"', source)
+        called = re.findall(r'PROSE(?:\.(?:paragraphs|remarks|table|figure))?\(\s*"(\w+)"', source)
         assert blocks >= set(called)
     assert {path.name for path in templates} == {
         f"{name}.md.j2" for source in sources for name in re.findall(r'Prose\("(\w+)"\)', source)

@@ -81,19 +81,15 @@ def run(
     results: tuple[Verdicts, ...] = tuple(context.compute("calibration", units))
     rows = [(verdicts.k, row) for verdicts in results for row in verdicts.rows]
     left_open = [row for _, row in rows if row.paper == "open"]
-    contradicted = [{"k": k, "row": row} for k, row in rows if not row.agrees]
     facts = {
         "n_classes": n_classes,
         "checked": sum(row.n_checked for _, row in rows),
-        "contradicted": len(contradicted),
+        "contradicted": [(k, row) for k, row in rows if not row.agrees],
         "calibrated": sorted({row.method for row in left_open if row.calibrated}),
         "not_calibrated": sorted({row.method for row in left_open if not row.calibrated}),
     }
-    remarks = [_PROSE.remark("contradiction", each) for each in contradicted]
-    remarks = remarks or [_PROSE.remark("agreement", facts)]
-    remarks += [_PROSE.remark("left_open", facts)] if left_open else []
     tables = [_table(verdicts) for verdicts in results]
-    return _PROSE.section("calibration", facts, tables=tables, remarks=remarks, result=results)
+    return _PROSE.section("calibration", facts, tables=tables, result=results)
 
 
 def _table(verdicts: Verdicts) -> Table:

@@ -9,7 +9,7 @@ its own top-k accuracy best on validation examples.
 import copy
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar
@@ -71,7 +71,7 @@ class Row:
     fine_tuned: bool
     mean: dict[int, float]
     gain: dict[int, float]
-    deviation: dict[int, float] | None = None
+    deviation: dict[int, float] = field(default_factory=dict)
 
     @property
     def name(self) -> str:
@@ -253,33 +253,27 @@ def run(
     gains = [(row.gain[k], row.name, k) for row in tuned for k in ks]
     facts = {"title": title, "parts": parts, "networks": len(networks), "recipe": recipe}
     facts |= {"most": max(gains), "least": min(gains)}
+    for softmax in [row for row in tuned if row.method == "lr-multi"]:
+        above = {(row.method, k): row.mean[k] - softmax.mean[k] for row in tuned for k in ks}
+        meant = [points for (m, k), points in above.items() if k >= paper.split_method(m)[1]]
+        facts["furthest_as_meant"] = max(meant, key=abs)
+        facts["furthest_at_1"] = max((above[row.method, 1] for row in tuned), key=abs)
     tables = [_table("finetune", "ours", rows, ks, facts)]
     for key in paper.TABLE_5:
         named = {"title": paper.TABLE_4[key].name}
         tables.append(_table(f"finetune-{key}", "theirs", paper_rows(key), KS, named))
-    remarks = [_PROSE.remark("smaller", facts)]
-    for softmax in [row for row in tuned if row.method == "lr-multi"]:
-        meant = [(row, k) for row in tuned for k in ks if k >= paper.split_method(row.method)[1]]
-        furthest = {
-            name: max((row.mean[k] - softmax.mean[k] for row, k in places), key=abs)
-            for name, places in {"meant": meant, "first": [(row, 1) for row in tuned]}.items()
-        }
-        remarks.append(_PROSE.remark("finding", facts | furthest))
     result = FineTuningResult(rows, networks)
-    return _PROSE.section("finetune", facts, tables=tables, remarks=remarks, result=result)
+    return _PROSE.section("finetune", facts, tables=tables, result=result)
 
 
 def _table(name: str, block: str, rows: Sequence[Row], ks: Sequence[int], facts: Any) -> Table:
-    def accuracy(row: Row, k: int) -> Value:
-        spread = None if row.deviation is None else row.deviation[k]
-        return Value(row.mean[k], spread=spread, digits=2)
-
-    def gain(row: Row, k: int) -> Cell:
-        return Value(row.gain[k], digits=2, signed=True) if row.fine_tuned else ""
-
-    names = [row.name if row.fine_tuned else f"{row.name}, before" for row in rows]
-    accuracies = mark_best([[accuracy(row, k) for k in ks] for row in rows])
-    gains = [[gain(row, k) for k in ks] for row in rows]
+    cells: list[list[Cell]] = []
+    accuracies = [
+        [Value(row.mean[k], spread=row.deviation.get(k), digits=2) for k in ks] for row in rows
+    ]
+    for row, best_marked in zip(rows, mark_best(accuracies), strict=True):
+        gains = [Value(row.gain[k], digits=2, signed=True) if row.fine_tuned else "" for k in ks]
+        name_of_row = row.name if row.fine_tuned else f"{row.name}, before"
+        cells.append([name_of_row, *best_marked, *gains])
     columns = ["Method", *(f"Top-{k}" for k in ks), *(f"Gain {k}" for k in ks)]
-    cells = [[n, *a, *g] for n, a, g in zip(names, accuracies, gains, strict=True)]
     return _PROSE.table(block, columns, cells, facts, name=name, groups=[1], spread=_SPREAD)

@@ -250,7 +250,6 @@ def _section(by_row: Mapping[str, list[DrawResult]], starts: int, tasks: list[Dr
         "draw": draw,
         "shown": shown,
     }
-    remarks = ["one_draw", *(["starts"] if SEVERAL in by_row else []), "order"]
     rings = [_ring(tasks[draw], name, model) for name, (model, _) in shown.items()]
     return _PROSE.section(
         "circle",
@@ -260,7 +259,6 @@ def _section(by_row: Mapping[str, list[DrawResult]], starts: int, tasks: list[Dr
             _PROSE.figure("rings", rings, facts),
             _PROSE.figure("draws", [_quantiles(tested, k, starts) for k in KS], facts),
         ],
-        remarks=[_PROSE.remark(block, facts) for block in remarks],
         result=CircleResult(
             {row: tuple(map(tuple, values.tolist())) for row, values in tested.items()},
             {row: sum(r.seconds for r in results) for row, results in by_row.items()},

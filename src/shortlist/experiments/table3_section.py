@@ -67,6 +67,10 @@ class DatasetOutcome:
         value = self.dataset.value(method, k, self.results[method].accuracy(k))
         return ComparedCell(name, value.ours, value.paper, grid.accuracy(k) if grid else None)
 
+    def is_near_on_paper_grid(self, method: str, k: int) -> bool:
+        again = self.cell(method, k).on_paper_grid
+        return again is not None and not self.dataset.is_far(method, k, again)
+
     @property
     def far_places(self) -> list[Place]:
         """The cells whose number is further than the tolerance from the paper's."""
@@ -143,12 +147,16 @@ def section(outcome: DatasetOutcome, tol: float, *, explain: bool = True) -> Sec
     }
     on_grid = [_paper_grid_table(outcome)] if outcome.on_paper_grid else []
     details = [*paired_tables(dataset, results), _training_table(dataset, results)]
+    remarks = []
+    if explain:
+        remarks = explain_far_cells(outcome, outcome.far_places) + explain_left_out(outcome)
+        remarks += _PROSE.remarks("rows", {"dataset": dataset, "results": results})
     return _PROSE.section(
         dataset.key,
         facts,
         tables=[accuracy, *on_grid, *details],
         figures=[_PROSE.figure(block, each, facts) for block, each in panels.items() if each],
-        remarks=_remarks(outcome) if explain else [],
+        remarks=remarks,
         result=Table3Result.of(outcome),
     )
 
@@ -239,41 +247,30 @@ def _training_table(dataset: Dataset, results: Results) -> Table:
 # --- remarks -------------------------------------------------------------------------------------
 
 
-def _remarks(outcome: DatasetOutcome) -> list[Remark]:
-    remarks = explain_far_cells(outcome, outcome.far_places) + explain_left_out(outcome)
-    if outcome.dataset.in_paper and "svm-ova" in outcome.results:
-        remarks.append(_PROSE.remark("one_vs_all", {}))
-    return remarks
-
-
 def explain_far_cells(outcome: DatasetOutcome, far: Sequence[Place]) -> list[Remark]:
     """Remarks on the cells that lie further from the paper's numbers than the tolerance."""
-
-    def remark(block: str, places: Sequence[Place], **more: object) -> list[Remark]:
-        cells = [outcome.cell(m, k) for m, k in places]
-        facts = {"cells": cells, "key": outcome.dataset.key, **more}
-        return [_PROSE.remark(block, facts)] if places else []
-
     if not outcome.dataset.in_paper:
         return []
-    if not far:
-        return [_PROSE.remark("all_near", {"tolerance": MAX_POINTS_APART})]
-    if outcome.other_facts:
-        return [_PROSE.remark("other_data", {"facts": outcome.other_facts})]
+    if not far or outcome.other_facts:
+        facts = {"far": far, "tolerance": MAX_POINTS_APART, "facts": outcome.other_facts}
+        return _PROSE.remarks("differences", facts)
     below = [(m, k) for m, k in far if paper.is_truncated(m) and k < paper.split_method(m)[1]]
-    remarks = remark("truncated", below, stops=[_nearest(outcome, d) for d in outcome.descents])
     rest = [place for place in far if place not in below]
     # These have a remark of their own, whether or not they are far.
     rest = [(m, k) for m, k in rest if not _better_left_out(outcome.results[m], k)]
-    if outcome.parts.val is None:
-        return remarks + remark("own_selection", rest)
-    on_grid = [(m, k) for m, k in rest if m in outcome.on_paper_grid]
-    remarks += remark("grid", on_grid)
-    for m, k in rest:
-        again = outcome.cell(m, k).on_paper_grid
-        if again is None or outcome.dataset.is_far(m, k, again):
-            remarks.append(_on_selection(outcome, m, k))
-    return remarks
+    facts = {
+        "key": outcome.dataset.key,
+        "truncated": [outcome.cell(m, k) for m, k in below],
+        "stops": [_nearest(outcome, descent) for descent in outcome.descents],
+        "parts": outcome.parts,
+        "cells": [outcome.cell(m, k) for m, k in rest],
+        "selections": [
+            _selection(outcome, m, k)
+            for m, k in rest
+            if outcome.parts.val is not None and not outcome.is_near_on_paper_grid(m, k)
+        ],
+    }
+    return _PROSE.remarks("far", facts)
 
 
 def _nearest(outcome: DatasetOutcome, descent: DescentResult) -> tuple[str, int, float]:
@@ -305,19 +302,18 @@ def explain_left_out(outcome: DatasetOutcome) -> list[Remark]:
         for k in outcome.dataset.ks
         if (model := _better_left_out(result, k)) is not None
     ]
-    return [_PROSE.remark("left_out", {"left_out": left_out})] if left_out else []
+    return _PROSE.remarks("left_out", {"left_out": left_out})
 
 
-def _on_selection(outcome: DatasetOutcome, method: str, k: int) -> Remark:
-    """How much the choice of C alone moves the number."""
+def _selection(outcome: DatasetOutcome, method: str, k: int) -> dict[str, object]:
+    """How much the choice of C alone moves a number."""
     cell = outcome.cell(method, k)
     models = [model for model in outcome.results[method].models if model.converged]
     best = max(model.val[k - 1] for model in models)
     error = standard_error(best, outcome.parts.X_val.shape[0])
     tests = [model.test[k - 1] for model in models if model.val[k - 1] >= best - error]
     spread = standard_error(cell.ours, outcome.parts.X_test.shape[0])
-    facts = {"cell": cell, "tests": tests, "error": error, "spread": spread}
-    return _PROSE.remark("selection", facts)
+    return {"cell": cell, "tests": tests, "error": error, "spread": spread}
 
 
 # --- figures -------------------------------------------------------------------------------------

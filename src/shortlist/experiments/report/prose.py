@@ -36,9 +36,10 @@ class Prose:
         found = (re.sub(r"[ \n]+", " ", part).strip() for part in re.split(r"\n\s*\n", text))
         return [paragraph for paragraph in found if paragraph]
 
-    def remark(self, block: str, facts: Facts) -> Remark:
-        topic, texts = self._titled(block, facts)
-        return Remark(topic, " ".join(texts))
+    def remarks(self, block: str, facts: Facts) -> list[Remark]:
+        """The remarks of a block, if any: each begins with its topic."""
+        told = "\n".join(["", *self.paragraphs(block, **facts)]).split("\n# ")[1:]
+        return [Remark(topic, " ".join(texts)) for topic, *texts in map(str.splitlines, told)]
 
     def figure(
         self, block: str, panels: Sequence[Panel], facts: Facts, *, name: str | None = None
@@ -63,7 +64,7 @@ class Prose:
         return Table(name or block, title, columns, rows, caption, notes, **options)
 
     def section(self, name: str, facts: Facts, **parts: Any) -> Section:
-        """A section: its blocks are "section", and "headlines" and "protocol" if there are any.
+        """A section: the block "section", and "headlines", "protocol", "remarks" if there are any.
 
         A headline is a number between ** and what it is.
         """
@@ -74,6 +75,8 @@ class Prose:
             for block in ("headlines", "protocol")
         )
         told = [(n, what.strip()) for _, n, what in (each.split("**") for each in headlines)]
+        if "remarks" in known:
+            parts["remarks"] = self.remarks("remarks", facts)
         return Section(name, title, paragraphs, headlines=told, protocol=protocol, **parts)
 
     def _titled(self, block: str, facts: Facts) -> tuple[str, list[str]]:
