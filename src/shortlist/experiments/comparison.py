@@ -5,7 +5,7 @@ chance.
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Self
 
@@ -71,10 +71,7 @@ def accuracy_rows(
     spreads: Mapping[str, Sequence[float]],
     notes: Mapping[Place, str],
 ) -> list[list[Cell]]:
-    """A row for each method: its name, then our accuracy, beside the paper's if any, for each k.
-
-    Best cells are marked as in the paper: the largest of a column, as printed.
-    """
+    """A row for each method: its name, then our accuracy, beside the paper's if any, for each k."""
 
     def cell(method: str, place: int) -> Value:
         k = dataset.ks[place]
@@ -82,11 +79,11 @@ def accuracy_rows(
         return replace(value, spread=spreads[method][place], note=notes.get((method, k), ""))
 
     places = range(len(dataset.ks))
-    return mark_best([[paper.display_name(m), *(cell(m, p) for p in places)] for m in ours])
+    return [[paper.display_name(m), *(cell(m, p) for p in places)] for m in ours]
 
 
 def mark_best(rows: Sequence[Sequence[Cell]]) -> list[list[Cell]]:
-    """The rows with the largest number of each column, as printed, marked as the best."""
+    """The rows with the largest number of each column, as printed, marked as in the paper."""
     columns = []
     for column in zip(*rows, strict=True):
         values = [c for c in column if isinstance(c, Value) and math.isfinite(c.ours)]
@@ -97,7 +94,7 @@ def mark_best(rows: Sequence[Sequence[Cell]]) -> list[list[Cell]]:
     return [list(row) for row in zip(*columns, strict=True)]
 
 
-def family_starts(methods: Sequence[str]) -> list[int]:
+def family_starts(methods: Iterable[str]) -> list[int]:
     """Numbers of the rows where another kind of loss begins."""
     groups = [paper.family_of(method).group for method in methods]
     return [i for i in range(1, len(groups)) if groups[i] != groups[i - 1]]

@@ -58,10 +58,6 @@ class DrawResult:
     #: How close the two most similar classes' weights are at the optimum, where it was asked for.
     nearest_at_optimum: float | None
 
-    @property
-    def tied_at_optimum(self) -> bool:
-        return (self.nearest_at_optimum or 0.0) < _MAX_TIED_DISTANCE
-
 
 @dataclass(frozen=True)
 class CircleResult:
@@ -228,7 +224,7 @@ def _section(by_row: Mapping[str, list[DrawResult]], starts: int, tasks: list[Dr
     if SEVERAL in by_row:
         name = f"{paper.display_name(TRUNCATED)}, {starts} starts"
         several = zip(means[SEVERAL], spreads[SEVERAL], strict=True)
-        rows = mark_best([*rows, [name, *(Value(mean, spread=s) for mean, s in several)]])
+        rows.append([name, *(Value(mean, spread=s) for mean, s in several)])
     draw = _figure_draw(by_row)
     shown = {
         paper.display_name(m): (by_row[m][draw].chosen[k], paper.FIGURE_3[m])
@@ -244,7 +240,10 @@ def _section(by_row: Mapping[str, list[DrawResult]], starts: int, tasks: list[Dr
         "truncated": tested[TRUNCATED][:, 1],
         "several": tested[SEVERAL][:, 1] if SEVERAL in by_row else None,
         # On how many draws two classes have the same weights at the optimum.
-        "tied": {m: sum(r.tied_at_optimum for r in by_row[m]) for m in _EXACT},
+        "tied": {
+            m: sum((r.nearest_at_optimum or 0.0) < _MAX_TIED_DISTANCE for r in by_row[m])
+            for m in _EXACT
+        },
         "cells": len(KS) * len(ours),
         "outside": _outside_our_range(tested),
         "draw": draw,
@@ -254,7 +253,7 @@ def _section(by_row: Mapping[str, list[DrawResult]], starts: int, tasks: list[Dr
     return _PROSE.section(
         "circle",
         facts,
-        tables=[_PROSE.table("accuracy", circle.columns, rows, facts, spread=_SPREAD)],
+        tables=[_PROSE.table("accuracy", circle.columns, mark_best(rows), facts, spread=_SPREAD)],
         figures=[
             _PROSE.figure("rings", rings, facts),
             _PROSE.figure("draws", [_quantiles(tested, k, starts) for k in KS], facts),

@@ -17,12 +17,13 @@ from shortlist.experiments.comparison import (
     accuracy_rows,
     compare,
     family_starts,
+    mark_best,
     standard_error,
 )
 from shortlist.experiments.descents import DescentResult
 from shortlist.experiments.parts import Parts
 from shortlist.experiments.protocol import MAX_K, Model, PathResult
-from shortlist.experiments.report import Cell, Prose, Remark, Section, Table, Value
+from shortlist.experiments.report import Cell, Facts, Prose, Remark, Section, Table, Value
 from shortlist.plots.charts import Chart, Series
 
 Results = Mapping[str, PathResult]
@@ -145,7 +146,8 @@ def section(outcome: DatasetOutcome, tol: float, *, explain: bool = True) -> Sec
         "regularisation": _along_c(outcome),
         "descent": _along_descent(outcome),
     }
-    on_grid = [_paper_grid_table(outcome)] if outcome.on_paper_grid else []
+    again = outcome.on_paper_grid
+    on_grid = [_accuracies("paper_grid", dataset, again, {}, {})] if again else []
     details = [*paired_tables(dataset, results), _training_table(dataset, results)]
     remarks = []
     if explain:
@@ -166,22 +168,27 @@ def section(outcome: DatasetOutcome, tol: float, *, explain: bool = True) -> Sec
 
 def accuracy_table(dataset: Dataset, results: Results) -> Table:
     """Our numbers, beside the paper's if any, with standard errors and what equals the best."""
-    ks = dataset.ks
-    n_test = max((each.n_test for r in results.values() for each in r.chosen.values()), default=1)
-    ours = {method: [result.accuracy(k) for k in ks] for method, result in results.items()}
-    errors = {m: [standard_error(accuracy, n_test) for accuracy in row] for m, row in ours.items()}
-    best = _best_methods(results, ks)
-    compared = {(m, k): _compared(results, m, best.get(k), k) for m in results for k in ks}
+    best = _best_methods(results, dataset.ks)
+    compared = {(m, k): _compared(results, m, best.get(k), k) for m in results for k in dataset.ks}
     notes = {
         place: "°"
         for place, cell in compared.items()
         if isinstance(cell, Value) and (cell.p_value or 0.0) > SIGNIFICANT_P
     }
     facts = {"dataset": dataset, "results": results, "significant": SIGNIFICANT_P}
-    rows = accuracy_rows(dataset, ours, errors, notes)
-    groups, tolerance = family_starts(list(results)), MAX_POINTS_APART
-    columns = dataset.columns
-    return _PROSE.table("accuracy", columns, rows, facts, groups=groups, tolerance=tolerance)
+    table = _accuracies("accuracy", dataset, results, notes, facts)
+    return replace(table, rows=mark_best(table.rows))
+
+
+def _accuracies(
+    block: str, dataset: Dataset, results: Results, notes: Mapping[Place, str], facts: Facts
+) -> Table:
+    n_test = max((each.n_test for r in results.values() for each in r.chosen.values()), default=1)
+    ours = {method: [r.accuracy(k) for k in dataset.ks] for method, r in results.items()}
+    errors = {m: [standard_error(accuracy, n_test) for accuracy in row] for m, row in ours.items()}
+    rows, name = accuracy_rows(dataset, ours, errors, notes), block.replace("_", "-")
+    table = _PROSE.table(block, dataset.columns, rows, facts, name=name)
+    return replace(table, groups=family_starts(results), tolerance=MAX_POINTS_APART)
 
 
 def _best_methods(results: Results, ks: Sequence[int]) -> dict[int, str]:
@@ -208,7 +215,7 @@ def paired_tables(dataset: Dataset, results: Results) -> list[Table]:
             for m in results
         ]
         table = _PROSE.table("paired", dataset.columns, rows, {"name": name}, name=name, fold=True)
-        tables += [replace(table, groups=family_starts(list(results)))] if best else []
+        tables += [replace(table, groups=family_starts(results))] if best else []
     return tables
 
 
@@ -216,17 +223,6 @@ def _compared(results: Results, method: str, reference: str | None, k: int) -> C
     if reference is None or method == reference or k not in results[method].chosen:
         return "–"
     return compare(results[method].chosen[k].hits(), results[reference].chosen[k].hits())
-
-
-def _paper_grid_table(outcome: DatasetOutcome) -> Table:
-    table = accuracy_table(outcome.dataset, outcome.on_paper_grid)
-    # A few rows have no best among them.
-    rows = [
-        [replace(c, best=False, note="") if isinstance(c, Value) else c for c in row]
-        for row in table.rows
-    ]
-    retold = _PROSE.table("paper_grid", table.columns, rows, {}, name="paper-grid")
-    return replace(retold, groups=table.groups, tolerance=table.tolerance)
 
 
 def _training_table(dataset: Dataset, results: Results) -> Table:
@@ -240,7 +236,7 @@ def _training_table(dataset: Dataset, results: Results) -> Table:
         rows.append([paper.display_name(method), *shown, Value(result.cpu_seconds)])
     chosen = [f"C for top-{k}" for k in dataset.ks]
     columns = ["Method", *chosen, "Relative gap", "Models", "Left out", "Seconds"]
-    groups = family_starts(list(results))
+    groups = family_starts(results)
     return _PROSE.table("training", columns, rows, {}, groups=groups, fold=True)
 
 

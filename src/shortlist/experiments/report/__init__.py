@@ -7,6 +7,6 @@ folder    a report as files in a folder: one HTML page, CSV, JSON, pictures
 """
 
 from shortlist.experiments.report.model import Cell, Figure, Remark, Report, Section, Table, Value
-from shortlist.experiments.report.prose import Prose
+from shortlist.experiments.report.prose import Facts, Prose
 
-__all__ = ["Cell", "Figure", "Prose", "Remark", "Report", "Section", "Table", "Value"]
+__all__ = ["Cell", "Facts", "Figure", "Prose", "Remark", "Report", "Section", "Table", "Value"]
