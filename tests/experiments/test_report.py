@@ -361,12 +361,16 @@ def test_prose_has_paragraphs_and_no_unknown_variables():
 
 
 def test_parts_take_their_words_from_a_template():
+    from shortlist.experiments.calibrated import Verdict, Verdicts
     from shortlist.experiments.report.prose import Prose
     from shortlist.experiments.table2 import DrawTask
 
-    table = Prose("calibration").table("verdicts", ["A"], [["x"]], {"k": 2, "has_open": True})
+    verdicts = Verdicts(2, (Verdict("Ours", "open", True, "yes: none of 7", 7, None),))
+    table = Prose("calibration").written_table("verdicts", {"verdicts": verdicts})
     assert (table.name, table.title) == ("verdicts", "Is the loss top-2 calibrated?")
     assert (table.caption, table.notes) == ("", ["**Bold**: what the paper leaves open."])
+    assert table.columns == ["Loss", "Paper", "Found", "Evidence"]
+    assert table.rows == [["Ours", "open", "**yes**", "none of 7"]]
     # Where a condition stands before a note, the note is still a paragraph of its own.
     task, tied = DrawTask("lr-multi", 0, 0, 200, 3), {"svm-multi": 1, "lr-multi": 0}
     for several in (None, [96.0]):
@@ -401,7 +405,9 @@ def test_every_text_of_a_template_is_used():
         # Prose.section asks for these itself.
         named = {*re.findall(r'"(\w+)"', source), "section", "headlines", "protocol", "remarks"}
         assert blocks <= named
-        called = re.findall(r'PROSE(?:\.(?:paragraphs|remarks|table|figure))?\(\s*"(\w+)"', source)
+        called = re.findall(
+            r'PROSE(?:\.(?:paragraphs|remarks|table|written_table|figure))?\(\s*"(\w+)"', source
+        )
         assert blocks >= set(called)
     assert {path.name for path in templates} == {
         f"{name}.md.j2" for source in sources for name in re.findall(r'Prose\("(\w+)"\)', source)

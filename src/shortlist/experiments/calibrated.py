@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Self
 
 from shortlist.calibration import CalibrationRow, calibration_table
-from shortlist.experiments.report import Cell, Prose, Section, Table
+from shortlist.experiments.report import Prose, Section
 from shortlist.experiments.units import Context, Task, Unit
 
 _PROSE = Prose("calibration")
@@ -88,17 +88,8 @@ def run(
         "calibrated": sorted({row.method for row in left_open if row.calibrated}),
         "not_calibrated": sorted({row.method for row in left_open if not row.calibrated}),
     }
-    tables = [_table(verdicts) for verdicts in results]
+    tables = [
+        _PROSE.written_table("verdicts", {"verdicts": each}, name=f"k{each.k}", text_columns=4)
+        for each in results
+    ]
     return _PROSE.section("calibration", facts, tables=tables, result=results)
-
-
-def _table(verdicts: Verdicts) -> Table:
-    rows: list[list[Cell]] = []
-    for row in verdicts.rows:
-        answer, evidence = row.verdict.split(": ")
-        answer = f"**{answer}**" if row.paper == "open" else answer
-        rows.append([row.method, row.paper, answer if row.agrees else f"{answer} ≠", evidence])
-    facts = {"k": verdicts.k, "has_open": any(row.paper == "open" for row in verdicts.rows)}
-    columns = ["Loss", "Paper", "Found", "Evidence"]
-    name = f"k{verdicts.k}"
-    return _PROSE.table("verdicts", columns, rows, facts, name=name, text_columns=len(columns))

@@ -7,6 +7,7 @@ It gives no stopping rule. How long one descends decides what these losses are l
 accuracies along the way show where the paper's own numbers lie.
 """
 
+import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -75,7 +76,7 @@ class Point:
     seconds: float
     primal: float
     accuracy: float
-    relative_gap: float | None = None
+    relative_gap: float = math.nan
 
 
 @dataclass

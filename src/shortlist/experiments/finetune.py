@@ -267,13 +267,12 @@ def run(
 
 
 def _table(name: str, block: str, rows: Sequence[Row], ks: Sequence[int], facts: Any) -> Table:
+    accuracies = mark_best(
+        [[Value(row.mean[k], spread=row.deviation.get(k), digits=2) for k in ks] for row in rows]
+    )
     cells: list[list[Cell]] = []
-    accuracies = [
-        [Value(row.mean[k], spread=row.deviation.get(k), digits=2) for k in ks] for row in rows
-    ]
-    for row, best_marked in zip(rows, mark_best(accuracies), strict=True):
+    for row, accuracy in zip(rows, accuracies, strict=True):
         gains = [Value(row.gain[k], digits=2, signed=True) if row.fine_tuned else "" for k in ks]
-        name_of_row = row.name if row.fine_tuned else f"{row.name}, before"
-        cells.append([name_of_row, *best_marked, *gains])
+        cells.append([row.name if row.fine_tuned else f"{row.name}, before", *accuracy, *gains])
     columns = ["Method", *(f"Top-{k}" for k in ks), *(f"Gain {k}" for k in ks)]
     return _PROSE.table(block, columns, cells, facts, name=name, groups=[1], spread=_SPREAD)

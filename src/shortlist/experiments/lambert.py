@@ -80,16 +80,11 @@ def run(context: Context, *, points: int = 200_000, repeats: int = 20) -> Sectio
         points, repeats = min(points, 2000), 2
     unit = Unit("lambert", LambertTask(points, repeats, context.seed))
     (found,) = context.compute("lambert", [unit], alone=True)
-    columns = ["Precision", "Largest relative error", "in units of the type"]
-    rows = [
-        [m.name, f"{m.largest_error:.1e}", f"{m.units:.1f}", f"{m.nanoseconds:.1f}"]
-        for m in (found.double, found.single, found.scipy)
-    ]
     facts = {"found": found, "points": points}
     return _PROSE.section(
         "lambert",
         facts,
-        tables=[_PROSE.table("precision", [*columns, "Nanoseconds an element"], rows, facts)],
+        tables=[_PROSE.written_table("precision", facts)],
         figures_first=True,
         figures=[_PROSE.figure("curves", _charts(), facts)],
         result=found,

@@ -24,15 +24,12 @@ def run(context: Context, *, k: int = 2, points: int = 241) -> Section:
     if not 2 <= k <= len(OTHERS):
         raise ValueError(f"k must lie between 2 and {len(OTHERS)}, got {k!r}")
     facts = {"k": k, "others": ", ".join(f"{score:g}".replace("-", "−") for score in OTHERS)}
-    columns = ["Name", "Loss", "Convex", "Smooth", "Top-k calibrated"]
-    keys = ["what", "convex", "smooth", "top-k calibrated"]
-    rows = [[f"`{row['loss']}`", *(row[key] for key in keys)] for row in losses.table()]
     return _PROSE.section(
         "losses",
         facts,
         figures_first=True,
         figures=[_PROSE.figure("slice", _charts(k, points), facts)],
-        tables=[_PROSE.table("table", columns, rows, facts, text_columns=len(columns))],
+        tables=[_PROSE.written_table("table", {"losses": losses.table()}, text_columns=5)],
     )
 
 

@@ -118,8 +118,7 @@ def _on_paper_grid(
     """The convex methods with a far number again, on the grid the paper seems to have used.
 
     Its values are a decade apart in lambda = 1 / (C n), over the paper's range of C. Only where the
-    examples and
-    the validation part are the paper's: else the numbers differ in any case.
+    examples and the validation part are the paper's: else the numbers differ in any case.
     """
     far = {method for method, _ in outcome.far_places if not paper.is_truncated(method)}
     if outcome.parts.val is None or not far or outcome.other_facts:

@@ -13,7 +13,7 @@ from shortlist.datasets import LabeledData
 from shortlist.estimators import TopKClassifier
 from shortlist.experiments.descents import BASELINES, Point, Primal, Trace
 from shortlist.experiments.parts import Parts, letter_parts, read_parts
-from shortlist.experiments.report import Cell, Figure, Prose, Section, Table
+from shortlist.experiments.report import Figure, Prose, Section
 from shortlist.experiments.units import Context, Task, Unit
 from shortlist.metrics import topk_accuracy
 from shortlist.plots.charts import Chart, numbered_series
@@ -24,6 +24,8 @@ SOLVERS = {"shortlist": "Shortlist", "fista": "FISTA", "lbfgs": "L-BFGS"}
 SETS = {"letter": "Letter", "synthetic": "synthetic clusters", "given": "the given data"}
 #: Where times are compared: the tolerance that the paper and this library stop at, and beyond.
 LEVELS = (1e-2, 1e-3, 1e-4, 1e-5)
+#: What the table of times has to know.
+WORDS = {"losses": LOSSES, "solvers": SOLVERS, "sets": SETS, "levels": LEVELS}
 #: The smallest distance that a logarithmic axis shows.
 _SMALLEST_SUBOPTIMALITY = 1e-12
 _TIME = "Time (seconds)"
@@ -42,7 +44,7 @@ class Training:
         return [max((p.primal - dual) / p.primal, _SMALLEST_SUBOPTIMALITY) for p in self.points]
 
     def gaps(self) -> list[float]:
-        return [p.relative_gap if p.relative_gap is not None else np.nan for p in self.points]
+        return [p.relative_gap for p in self.points]
 
     def seconds(self) -> list[float]:
         return [p.seconds for p in self.points]
@@ -156,7 +158,10 @@ def run(
     return _PROSE.section(
         "convergence",
         facts,
-        tables=[_table(result) for result in results],
+        tables=[
+            _PROSE.written_table("times", {**WORDS, "result": each}, name=f"times-{each.name}")
+            for each in results
+        ],
         figures_first=True,
         figures=[figure for result in results for figure in _figures(result)],
         result=tuple(results),
@@ -183,50 +188,23 @@ def _runs(context: Context, name: str, parts: Parts, task: TrainingTask) -> SetR
     return result
 
 
-def _table(result: SetResult) -> Table:
-    rows: list[Sequence[Cell]] = []
-    groups = []
-    for loss, words in LOSSES.items():
-        groups.append(len(rows))
-        runs = result.runs[loss]
-        gaps = runs["shortlist"].gaps()
-        rows.append([f"{words}, Shortlist: gap", *_times(runs["shortlist"], gaps)])
-        for solver, training in runs.items():
-            values = training.suboptimality(result.dual(loss))
-            rows.append([f"{words}, {SOLVERS[solver]}: suboptimality", *_times(training, values)])
-    columns = ["Loss and solver", *(f"{level:.0e}".replace("e-0", "e-") for level in LEVELS)]
-    facts, name = {"title": SETS[result.name]}, f"times-{result.name}"
-    return _PROSE.table("times", columns, rows, facts, name=name, groups=groups)
-
-
-def _times(training: Training, values: Sequence[float]) -> list[str]:
-    times = [training.seconds_to(values, level) for level in LEVELS]
-    return ["–" if seconds is None else f"{seconds:.3g}" for seconds in times]
-
-
 def _figures(result: SetResult) -> list[Figure]:
     ours = {words: result.runs[loss]["shortlist"] for loss, words in LOSSES.items()}
     gaps = {words: (t.seconds(), t.gaps()) for words, t in ours.items()}
     accuracies = {w: (t.seconds(), [p.accuracy for p in t.points]) for w, t in ours.items()}
-    level = [(1e-3, "1e-3, where we stop")]
     gap = Chart(_TIME, "Relative duality gap", numbered_series(gaps), "Gap", "log", "log")
+    gap = replace(gap, levels=[(1e-3, "1e-3, where we stop")])
     accuracy = Chart(_TIME, "Top-1 accuracy (%)", numbered_series(accuracies), "Accuracy", "log")
-    panels = {
-        "gap": [replace(gap, levels=level), accuracy],
-        "baselines": [_against(result, loss) for loss in SMOOTH],
-    }
+    baselines = []
+    for loss in SMOOTH:
+        runs, title = result.runs[loss], LOSSES[loss][0].upper() + LOSSES[loss][1:]
+        above = {
+            SOLVERS[s]: (t.seconds(), t.suboptimality(result.dual(loss))) for s, t in runs.items()
+        }
+        series = numbered_series(above)
+        baselines.append(Chart(_TIME, "Relative suboptimality", series, title, "log", "log"))
     facts = {"title": SETS[result.name]}
     return [
         _PROSE.figure(block, charts, facts, name=f"{block}-{result.name}")
-        for block, charts in panels.items()
+        for block, charts in {"gap": [gap, accuracy], "baselines": baselines}.items()
     ]
-
-
-def _against(result: SetResult, loss: str) -> Chart:
-    curves = {
-        SOLVERS[solver]: (training.seconds(), training.suboptimality(result.dual(loss)))
-        for solver, training in result.runs[loss].items()
-    }
-    title = LOSSES[loss][0].upper() + LOSSES[loss][1:]
-    series = numbered_series(curves)
-    return Chart(_TIME, "Relative suboptimality", series, title, "log", "log")

@@ -1,7 +1,8 @@
 """The words of sections: Jinja templates in ``assets``, one for each experiment.
 
 A template holds blocks, which are called by their names. Blank lines part the paragraphs of a
-block; within a paragraph the lines are joined. The block of a table, figure, remark or section
+block, and so does a line that begins with |, a row of a table; within a paragraph the lines are
+joined. The block of a table, figure, remark or section
 begins with its title: a paragraph of its own, with # in front. A paragraph is Markdown in a small
 way: **strong**, *emphasis*, `code` and [links](#anchor).
 """
@@ -33,7 +34,8 @@ class Prose:
         """The paragraphs of a block; those left empty are left out."""
         template = _environment().get_template(self._name)
         text = "".join(template.blocks[block](template.new_context(facts)))
-        found = (re.sub(r"[ \n]+", " ", part).strip() for part in re.split(r"\n\s*\n", text))
+        parts = re.split(r"\n\s*\n|\n(?=\|)", text)
+        found = (re.sub(r"[ \n]+", " ", part).strip() for part in parts)
         return [paragraph for paragraph in found if paragraph]
 
     def remarks(self, block: str, facts: Facts) -> list[Remark]:
@@ -60,8 +62,18 @@ class Prose:
         """A table. Paragraphs with > in front are its notes, the others its caption."""
         title, texts = self._titled(block, facts)
         notes = [text.removeprefix("> ") for text in texts if text.startswith("> ")]
-        caption = " ".join(text for text in texts if not text.startswith("> "))
+        caption = " ".join(text for text in texts if not text.startswith(("> ", "|")))
         return Table(name or block, title, columns, rows, caption, notes, **options)
+
+    def written_table(self, block: str, facts: Facts, **options: Any) -> Table:
+        """A table of words. Its block holds the headings, then the rows; |-| begins a group."""
+        lines = [text for text in self.paragraphs(block, **facts) if text.startswith("|")]
+        starts = [place for place, line in enumerate(lines) if line == "|-|"]
+        cells = [
+            [cell.strip() for cell in line.split("|")[1:-1]] for line in lines if line != "|-|"
+        ]
+        groups = [place - 1 - number for number, place in enumerate(starts)]
+        return self.table(block, cells[0], cells[1:], facts, groups=groups, **options)
 
     def section(self, name: str, facts: Facts, **parts: Any) -> Section:
         """A section: the block "section", and "headlines", "protocol", "remarks" if there are any.
