@@ -87,7 +87,16 @@ def installed(tmp_path):
 
 def _install(site: Path) -> Path:
     (site / "shortlist").mkdir(parents=True)
-    needed = ("__init__", "_compiling", "_files", "_folders", "_jit", "_jit_cache", "_jit_compiler")
+    needed = (
+        "__init__",
+        "_lazy",
+        "_compiling",
+        "_files",
+        "_folders",
+        "_jit",
+        "_jit_cache",
+        "_jit_compiler",
+    )
     for name in needed:
         shutil.copy(PACKAGE / f"{name}.py", site / "shortlist")
     (site / "shortlist" / "_probe.py").write_text(CALLER)

@@ -16,6 +16,7 @@ FLOORS = [
         "_text",
         "errors",
         "_json",
+        "_lazy",
         "_files",
         "_folders",
         "_machine",

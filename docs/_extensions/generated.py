@@ -49,7 +49,7 @@ def experiments_table() -> str:
 
     lines = ["| name | of the paper | what | data |", "|---|---|---|---|"]
     for each in EXPERIMENTS.values():
-        data = "built in" if each.extra is None else f"made (extra `{each.extra}`)"
+        data = "built in" if not each.extra else f"made (extra `{each.extra}`)"
         if each.takes_data:
             data = "yours" if each.needs_data else "yours, if you like"
         lines.append(f"| `{each.name}` | {each.shows} | {each.summary} | {data} |")

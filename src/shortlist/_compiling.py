@@ -25,7 +25,7 @@ except Exception:
 
 
 # Seconds of compilation before the user is told. Less than this needs no explanation.
-PATIENCE = 1.0
+SECONDS_BEFORE_TELLING = 1.0
 
 
 class CompileTimer(Listener):
@@ -68,7 +68,9 @@ class CompileTimer(Listener):
 class CompileNotice(CompileTimer):
     """Tells the user once, after some seconds of compilation."""
 
-    def __init__(self, tell: Callable[[str], None], patience: float = PATIENCE) -> None:
+    def __init__(
+        self, tell: Callable[[str], None], patience: float = SECONDS_BEFORE_TELLING
+    ) -> None:
         super().__init__()
         self._tell = tell
         self._patience = patience

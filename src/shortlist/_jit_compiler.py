@@ -308,24 +308,25 @@ def _entry_of_part() -> Any:
 
 
 class WholeCompiler(Compiler):
-    """For ``numba.njit(pipeline_class=...)``."""
+    """For ``numba.njit(pipeline_class=...)``, as its two relatives are."""
+
+    prepare: type = _PrepareWhole
+    finish: type = _FinishWhole
 
     def define_pipelines(self) -> list[Any]:
-        return [_with_passes(self.state, _PrepareWhole, _FinishWhole)]
+        passes = DefaultPassBuilder.define_nopython_pipeline(self.state)
+        passes.add_pass_after(self.prepare, AnnotateTypes)
+        passes.add_pass_after(self.finish, NoPythonBackend)
+        passes.finalize()
+        return [passes]
 
 
-class PartCompiler(Compiler):
-    """For ``numba.njit(pipeline_class=...)``."""
-
-    def define_pipelines(self) -> list[Any]:
-        return [_with_passes(self.state, _PreparePart, _FinishPart)]
+class PartCompiler(WholeCompiler):
+    prepare, finish = _PreparePart, _FinishPart
 
 
-class UnitCompiler(Compiler):
-    """For ``numba.njit(pipeline_class=...)``."""
-
-    def define_pipelines(self) -> list[Any]:
-        return [_with_passes(self.state, _PrepareUnit, _FinishUnit)]
+class UnitCompiler(WholeCompiler):
+    prepare, finish = _PrepareUnit, _FinishUnit
 
 
 def can_be_unit(kernel: Any, arguments: Iterable[Any]) -> bool:
@@ -333,23 +334,7 @@ def can_be_unit(kernel: Any, arguments: Iterable[Any]) -> bool:
 
     One for a loss from outside the package may not: its sources are not hashed.
     """
-    return kernel_identity(kernel.py_func) is not None and all(map(_is_own_type, arguments))
-
-
-def _is_own_type(argument: Any) -> bool:
-    if not isinstance(argument, types.BaseTuple):
-        return True
-    kind = getattr(argument, "instance_class", tuple)
-    own = kind is tuple or kind.__module__.startswith(f"{__package__}.")
-    return own and all(map(_is_own_type, argument.types))
-
-
-def _with_passes(state: Any, prepare: type, finish: type) -> Any:
-    passes = DefaultPassBuilder.define_nopython_pipeline(state)
-    passes.add_pass_after(prepare, AnnotateTypes)
-    passes.add_pass_after(finish, NoPythonBackend)
-    passes.finalize()
-    return passes
+    return kernel_identity(kernel.py_func) is not None and all_known(arguments)
 
 
 def describe(arguments: Iterable[Any]) -> str:

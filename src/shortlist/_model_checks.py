@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from ._record_checks import ROUNDING, check_array, check_result, is_integer, is_real, require
+from ._record_checks import ROUNDING_SHARE, check_array, check_result, is_integer, is_real, require
 from .datasets.reading import Reading
 
 Arrays = Mapping[str, Any]
@@ -293,7 +293,7 @@ def _check_table(arrays: Arrays, table: Any, ks: list[int]) -> None:
     for word in ("mean", "std"):
         name = f"{word}_scores"
         scores = check_array(name, arrays[name], (n_rows, len(ks)))
-        possible = (scores >= 0) & (scores <= 1 + ROUNDING)
+        possible = (scores >= 0) & (scores <= 1 + ROUNDING_SHARE)
         require(possible.all(), f"{name} holds values outside 0 to 1")
         for column, k in enumerate(ks):
             stated = table.get(f"{word}_top{k}")

@@ -14,7 +14,7 @@ import numpy as np
 # What ``Result.status`` may say.
 _STATUSES = frozenset(["converged", "max_epochs", "interrupted", "stopped", "stalled"])
 # By rounding, a dual value may exceed the primal one by this share, and an accuracy 1 by as much.
-ROUNDING = 1e-4
+ROUNDING_SHARE = 1e-4
 
 
 def require(condition: Any, message: str) -> None:
@@ -64,11 +64,11 @@ def check_result(result: Any, convex: bool) -> None:
         check_number("seconds", moment.seconds)
         if convex:
             require(is_real(moment.dual) and math.isfinite(moment.dual), "dual is not finite")
-            slack = ROUNDING * max(1.0, abs(moment.primal))
+            slack = ROUNDING_SHARE * max(1.0, abs(moment.primal))
             require(moment.dual <= moment.primal + slack, "dual is larger than primal")
         else:
             require(isinstance(moment.dual, float), "dual is not a number")
-    nearest = math.sqrt(record.gap) * (1 - ROUNDING)
+    nearest = math.sqrt(record.gap) * (1 - ROUNDING_SHARE)
     require(
         is_real(record.distance) and not record.distance < nearest,
         f"the distance to the optimum is {record.distance!r}, less than the gap allows",
@@ -77,7 +77,7 @@ def check_result(result: Any, convex: bool) -> None:
     for moment in record.history:
         check_number("epoch", moment.epoch)
         accuracy = moment.accuracy
-        valid = accuracy is None or (is_real(accuracy) and 0 <= accuracy <= 1 + ROUNDING)
+        valid = accuracy is None or (is_real(accuracy) and 0 <= accuracy <= 1 + ROUNDING_SHARE)
         require(valid, f"an accuracy in the training's record is {accuracy!r}")
     for name in ("gap", "relative_gap", "gain_gap"):
         if name in result:

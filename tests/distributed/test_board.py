@@ -63,7 +63,7 @@ def test_who_waits_for_a_lost_worker_is_let_go(own):
     first = own.next_turn()
     with ThreadPoolExecutor(1) as other:
         alone = other.submit(turns, own.place, 1, first, 1)
-        while own.signals[boards.LINE] != first:  # it waits
+        while own.signals[boards.SIGNAL_STRIDE] != first:  # it waits
             pass
         assert own.slowest == 0
         own.tell_lost(True)

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from shortlist.datasets import LabeledData
 from shortlist.experiments.parts import Parts
 
 
@@ -16,5 +17,5 @@ def clusters(n, n_classes=12, n_features=6, seed=0):
 
 @pytest.fixture(scope="session")
 def small_parts():
-    train, val, test = (clusters(n, seed=s) for s, n in enumerate((240, 240, 360)))
-    return Parts(*train, *test, *val)
+    sizes = enumerate((240, 240, 360))
+    return Parts("clusters", *(LabeledData(*clusters(n, seed=s)) for s, n in sizes))

@@ -10,11 +10,9 @@ import time
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar
 
 from shortlist._json import plain
-from shortlist.experiments.units import Task, Unit, UnitStore
-from shortlist.experiments.workers import compute
+from shortlist.experiments.units import Context, Task, Unit
 
 N_UNITS = 10
 SECONDS = 0.4
@@ -30,12 +28,10 @@ class SlowResult:
 
 @dataclass(frozen=True)
 class SlowTask(Task):
-    result_type: ClassVar[type] = SlowResult
-
     x: int
     seconds: float = SECONDS
 
-    def run(self, payload):
+    def run(self, payload) -> SlowResult:
         if payload is not None:
             # The number of a working process, for tests that watch whether it ends.
             (payload / f"{os.getpid()}.pid").touch()
@@ -52,8 +48,7 @@ def units(folder=None, seconds=SECONDS):
 
 def main(folder: str, jobs: str, seconds: str) -> None:
     path = Path(folder)
-    store = UnitStore(path)
-    results = compute("slow", units(path, float(seconds)), store, jobs=int(jobs))
+    results = Context(path, int(jobs)).compute("slow", units(path, float(seconds)))
     sys.stdout.write(json.dumps(plain(results)))
 
 

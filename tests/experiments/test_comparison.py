@@ -2,19 +2,16 @@
 
 from dataclasses import replace
 
-import numpy as np
-
+from shortlist.datasets import LabeledData
 from shortlist.experiments import paper
-from shortlist.experiments.comparison import (
-    DatasetOutcome,
-    accuracy_rows,
-    family_starts,
-    mark_best,
-)
+from shortlist.experiments.comparison import accuracy_rows, family_starts, mark_best
 from shortlist.experiments.descents import DescentModel, DescentResult
-from shortlist.experiments.parts import Parts
 from shortlist.experiments.report import Value
-from shortlist.experiments.table3_section import explain_far_cells, explain_left_out
+from shortlist.experiments.table3_section import (
+    DatasetOutcome,
+    explain_far_cells,
+    explain_left_out,
+)
 from tests.experiments.results import KS, LETTER, PARTS, TRAIN, result
 
 
@@ -109,7 +106,7 @@ def test_a_truncated_loss_at_its_own_k_has_no_excuse_but_c():
 
 
 def test_examples_that_cannot_be_the_papers_are_found_out():
-    half = Parts(TRAIN[0][:5250, :12], TRAIN[1][:5250], *TRAIN, *TRAIN)
+    half = replace(PARTS, train=LabeledData(TRAIN.X[:5250, :12], TRAIN.y[:5250]))
     (remark,) = explain([("lr-multi", 1)], {}, parts=half)
     assert "5250 training examples where the paper has 10500" in remark.text
     assert "12 features where the paper has 16" in remark.text
@@ -117,7 +114,7 @@ def test_examples_that_cannot_be_the_papers_are_found_out():
 
 
 def test_without_validation_part_one_remark_names_all_numbers():
-    parts = Parts(*TRAIN, np.zeros((100, 16)), np.zeros(100))
+    parts = replace(PARTS, val=None)
     results = {m: result({1.0: (70, 60.0 + n)}, 1) for n, m in enumerate(["lr-multi", "lr-ova"])}
     (remark,) = explain([("lr-multi", 1), ("lr-ova", 1)], results, parts=parts)
     assert "LR-Multi at top-1: 60.0 against 75.3; LR-OVA at top-1: 61.0 against 68.1" in remark.text
@@ -126,7 +123,7 @@ def test_without_validation_part_one_remark_names_all_numbers():
 def test_rows_mark_the_best_as_printed_and_the_papers_bold():
     methods = ("svm-multi", "lr-multi")
     ours = {"svm-multi": (76.52, 89.0, 93.0, 97.0), "lr-multi": (76.48, 90.0, 94.0, 98.0)}
-    rows = accuracy_rows(LETTER, ours, dict.fromkeys(methods, (0.5,) * 4), {})
+    rows = mark_best(accuracy_rows(LETTER, ours, dict.fromkeys(methods, (0.5,) * 4), {}))
     # 76.52 and 76.48 are both printed as 76.5.
     assert [[cell.best for cell in row[1:]] for row in rows] == [
         [True, False, False, False],

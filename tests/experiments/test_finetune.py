@@ -7,10 +7,11 @@ pytest.importorskip("torch")
 import torch
 from sklearn.datasets import load_digits
 
+from shortlist.datasets import LabeledData
 from shortlist.experiments import finetune, paper
 from shortlist.experiments.finetune import METHODS, FineTuningTask, Recipe
 from shortlist.experiments.parts import Parts
-from shortlist.experiments.workers import Context
+from shortlist.experiments.units import Context
 
 KS = (1, 3, 5)
 RECIPE = Recipe(epochs=6, tuning_epochs=3, tuning_steps=(0.03,), batch=32)
@@ -21,7 +22,8 @@ def digits():
     X, y = load_digits(return_X_y=True)
     order = np.random.default_rng(0).permutation(len(X))
     X, y = (X[order] / 16).astype(np.float32), y[order]
-    return Parts(X[:600], y[:600], X[600:1400], y[600:1400], X[1400:], y[1400:])
+    train, test, val = (slice(0, 600), slice(600, 1400), slice(1400, None))
+    return Parts("digits", *(LabeledData(X[rows], y[rows]) for rows in (train, val, test)))
 
 
 @pytest.fixture(scope="module")

@@ -20,7 +20,7 @@ def test_mcnemar_counts_all_outcomes_at_least_as_uneven():
     outcomes = [sum(coins) for coins in product((0, 1), repeat=11)]
     uneven = sum(abs(heads - 5.5) >= 2.5 for heads in outcomes)
     assert found.p_value == pytest.approx(uneven / 2**11)
-    assert found.difference == pytest.approx(100 * 5 / 12)
+    assert found.ours == pytest.approx(100 * 5 / 12)
 
 
 def test_the_error_of_a_difference_is_that_of_paired_examples():
@@ -28,14 +28,14 @@ def test_the_error_of_a_difference_is_that_of_paired_examples():
     ours, theirs = random.random(500) < 0.8, random.random(500) < 0.7
     found = compare(ours, theirs)
     each = 100 * (ours.astype(float) - theirs)
-    assert found.difference == pytest.approx(each.mean())
-    assert found.error == pytest.approx(each.std() / math.sqrt(500))
+    assert found.ours == pytest.approx(each.mean())
+    assert found.spread == pytest.approx(each.std() / math.sqrt(500))
 
 
 def test_equal_classifiers_do_not_differ():
     same = hits("1101")
     found = compare(same, same)
-    assert (found.difference, found.error, found.p_value) == (0.0, 0.0, 1.0)
+    assert (found.ours, found.spread, found.p_value) == (0.0, 0.0, 1.0)
 
 
 def test_standard_error_of_an_accuracy():

@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 
 from shortlist import TopKClassifier
+from shortlist.datasets import LabeledData
 from shortlist.experiments import paper
-from shortlist.experiments.parts import Parts, letter_parts
+from shortlist.experiments.parts import letter_parts
 from shortlist.experiments.protocol import (
     EXPONENTS,
     EXTENDED_EXPONENTS,
@@ -132,7 +133,7 @@ def test_without_any_such_model_there_is_no_number(small_parts):
 
 
 def test_a_model_that_fails_when_trained_again_is_not_chosen(small_parts, monkeypatch):
-    parts = Parts(small_parts.X_train, small_parts.y_train, small_parts.X_test, small_parts.y_test)
+    parts = replace(small_parts, val=None)
     preferred = train_path("lr-multi", parts).chosen[1].model.C
     model_of = _Path._model
     seen = []
@@ -179,13 +180,8 @@ def test_the_range_is_extended_where_the_best_is_at_its_edge(small_parts):
 
 def test_the_path_ends_when_nothing_improves_for_long(small_parts):
     # Many repetitions of few examples: large C overfits.
-    few = Parts(
-        small_parts.X_train[:24],
-        small_parts.y_train[:24],
-        small_parts.X_test,
-        small_parts.y_test,
-        small_parts.X_val,
-        small_parts.y_val,
+    few = replace(
+        small_parts, train=LabeledData(small_parts.X_train[:24], small_parts.y_train[:24])
     )
     wide = {"exponents": tuple(range(-6, 12)), "extended_exponents": (-6, 12), "max_epochs": 5000}
     record = train_path("lr-multi", few, **wide)
@@ -223,7 +219,7 @@ def test_a_fall_does_not_end_the_path_of_a_loss_that_is_not_convex(small_parts):
 
 
 def test_without_validation_part_the_chosen_models_are_trained_on_everything(small_parts):
-    parts = Parts(small_parts.X_train, small_parts.y_train, small_parts.X_test, small_parts.y_test)
+    parts = replace(small_parts, val=None)
     record = train_path("lr-multi", parts, tol=1e-6)
     chosen = record.chosen[1].model
     tested = {model.C for model in record.models if model.test}

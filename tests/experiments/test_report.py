@@ -22,8 +22,8 @@ from shortlist.experiments.report import (
     folder,
 )
 from shortlist.experiments.report.folder import page
+from shortlist.experiments.report.prose import is_strong, to_html, to_plain
 from shortlist.experiments.report.terminal import show, show_table
-from shortlist.experiments.report.text import is_strong, to_html, to_plain
 from shortlist.plots.charts import Chart, Series, have_matplotlib, inline_svg
 from tests.browser import CHROMIUM, look_at
 
@@ -352,9 +352,8 @@ def test_prose_has_paragraphs_and_no_unknown_variables():
     title, text = prose.paragraphs("section", k=3)
     assert title == "# The losses, along a line"
     assert "there a top-3 loss may rest" in text
-    assert prose("section", k=3) == f"{title} {text}"
     with pytest.raises(UndefinedError, match="'k' is undefined"):
-        prose("section")
+        prose.paragraphs("section")
     protocol = Prose("convergence").paragraphs("protocol", C=0.5)
     assert protocol[0].startswith("C = 0.5, no intercept")
     assert len(protocol) == 3
@@ -362,12 +361,16 @@ def test_prose_has_paragraphs_and_no_unknown_variables():
 
 
 def test_parts_take_their_words_from_a_template():
+    from shortlist.experiments.calibrated import Verdict, Verdicts
     from shortlist.experiments.report.prose import Prose
     from shortlist.experiments.table2 import DrawTask
 
-    table = Prose("calibration").table("verdicts", ["A"], [["x"]], {"k": 2, "has_open": True})
+    verdicts = Verdicts(2, (Verdict("Ours", "open", True, "yes: none of 7", 7, None),))
+    table = Prose("calibration").written_table("verdicts", {"verdicts": verdicts})
     assert (table.name, table.title) == ("verdicts", "Is the loss top-2 calibrated?")
     assert (table.caption, table.notes) == ("", ["**Bold**: what the paper leaves open."])
+    assert table.columns == ["Loss", "Paper", "Found", "Evidence"]
+    assert table.rows == [["Ours", "open", "**yes**", "none of 7"]]
     # Where a condition stands before a note, the note is still a paragraph of its own.
     task, tied = DrawTask("lr-multi", 0, 0, 200, 3), {"svm-multi": 1, "lr-multi": 0}
     for several in (None, [96.0]):
@@ -375,9 +378,10 @@ def test_parts_take_their_words_from_a_template():
         circle = Prose("circle").table("accuracy", ["A"], [["x"]], facts)
         assert circle.caption.startswith("Table 2 of the paper")
         assert [note[0] for note in circle.notes] == ["†"]
-    remark = Prose("table3").remark("all_near", {"tolerance": 0.7})
+    (remark,) = Prose("table3").remarks("differences", {"far": [], "tolerance": 0.7})
     assert (remark.topic, remark.text[:12]) == ("Differences", "Every number")
-    facts = {"n_classes": (3, 4, 5), "checked": 7, "contradicted": 0}
+    facts = {"n_classes": (3, 4, 5), "checked": 7, "contradicted": []}
+    facts |= {"calibrated": [], "not_calibrated": []}
     section = Prose("calibration").section("name", facts, tables=[table])
     assert section.title.startswith("Top-k calibration:")
     assert section.headlines[0] == ("7", "distributions checked")
@@ -399,9 +403,11 @@ def test_every_text_of_a_template_is_used():
         text = template.read_text(encoding="utf-8")
         blocks = set(re.findall(r"{% block (\w+) %}", text))
         # Prose.section asks for these itself.
-        named = {*re.findall(r'"(\w+)"', source), "section", "headlines", "protocol"}
+        named = {*re.findall(r'"(\w+)"', source), "section", "headlines", "protocol", "remarks"}
         assert blocks <= named
-        called = re.findall(r'PROSE(?:\.(?:paragraphs|remark|table|figure))?\(\s*"(\w+)"', source)
+        called = re.findall(
+            r'PROSE(?:\.(?:paragraphs|remarks|table|written_table|figure))?\(\s*"(\w+)"', source
+        )
         assert blocks >= set(called)
     assert {path.name for path in templates} == {
         f"{name}.md.j2" for source in sources for name in re.findall(r'Prose\("(\w+)"\)', source)

@@ -7,18 +7,18 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from shortlist.datasets import LabeledData
 from shortlist.experiments import paper, table3
-from shortlist.experiments.comparison import DatasetOutcome
-from shortlist.experiments.parts import Parts
 from shortlist.experiments.protocol import PathResult, PathTask
 from shortlist.experiments.table3_section import (
+    DatasetOutcome,
     Table3Result,
     accuracy_table,
     paired_tables,
     section,
 )
-from shortlist.experiments.workers import Context
-from tests.experiments.results import KS, LETTER, PARTS, TRAIN, result
+from shortlist.experiments.units import Context
+from tests.experiments.results import KS, LETTER, PARTS, result
 
 
 @pytest.fixture
@@ -74,7 +74,7 @@ def of(dataset, first, second):
 def test_numbers_on_other_examples_are_not_counted_as_the_papers(three_methods):
     within, _, time = section(DatasetOutcome(LETTER, PARTS, three_methods), 1e-3).headlines
     assert "within 0.7 points" in within[1]
-    half = replace(PARTS, X_train=PARTS.X_train[:5250], y_train=PARTS.y_train[:5250])
+    half = replace(PARTS, train=LabeledData(PARTS.X_train[:5250], PARTS.y_train[:5250]))
     assert section(DatasetOutcome(LETTER, half, three_methods), 1e-3).headlines == [time]
 
 
@@ -131,7 +131,7 @@ def test_far_rows_of_convex_losses_are_trained_on_the_papers_grid():
     assert task.extended_exponents == (task.exponents[0], task.exponents[-1])
     assert (task.tol, task.max_epochs, task.data) == (1e-3, 300, "data")
     # Without the paper's validation part the choice of C differs in any case.
-    parts = Parts(*TRAIN, np.zeros((100, 16)), np.zeros(100))
+    parts = replace(PARTS, val=None)
     assert table3._on_paper_grid(context, DatasetOutcome(LETTER, parts, results), tasks) == {}
 
 

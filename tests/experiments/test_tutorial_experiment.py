@@ -6,7 +6,6 @@ The tutorial's experiment counts how many letters a shortlist needs when it is a
 import json
 import sys
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -14,8 +13,7 @@ import pytest
 from shortlist.datasets import load_letter
 from shortlist.experiments import EXPERIMENTS, Experiment, run
 from shortlist.experiments.report import Figure, Section, Table, Value
-from shortlist.experiments.units import Task, Unit
-from shortlist.experiments.workers import Context
+from shortlist.experiments.units import Context, Task, Unit
 from shortlist.plots.charts import Chart, Series
 
 
@@ -30,8 +28,6 @@ class Coverage:
 @dataclass(frozen=True)
 class GuessingTask(Task):
     """Guess the labels that are most frequent in the training part."""
-
-    result_type: ClassVar[type] = Coverage
 
     max_k: int
 
@@ -89,7 +85,11 @@ def test_it_runs_like_the_others(registered, tmp_path):
 
 def test_what_is_stored_is_not_computed_again(registered, tmp_path, monkeypatch):
     first = run("guessing", tmp_path, max_k=3, jobs=1).report.sections[0].result
-    monkeypatch.setattr(GuessingTask, "run", lambda self, payload=None: sys.exit("computed again"))
+
+    def refuse(self, payload=None) -> Coverage:
+        sys.exit("computed again")
+
+    monkeypatch.setattr(GuessingTask, "run", refuse)
     assert run("guessing", tmp_path, max_k=3, jobs=1).report.sections[0].result == first
     with pytest.raises(SystemExit, match="computed again"):
         run("guessing", tmp_path, max_k=4, jobs=1)

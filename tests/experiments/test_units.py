@@ -3,7 +3,6 @@
 import json
 import shutil
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -28,17 +27,15 @@ class Result:
 
 @dataclass(frozen=True)
 class Double(Task):
-    result_type: ClassVar[type] = Result
-
     x: int
     ks: tuple[int, ...] = (1, 3)
 
-    def run(self, payload=None):
+    def run(self, payload=None) -> Result:
         return Result(2.0 * self.x, {})
 
 
 class Triple(Double):
-    def run(self, payload=None):
+    def run(self, payload=None) -> Result:
         return Result(3.0 * self.x, {})
 
 

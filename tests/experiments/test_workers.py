@@ -9,13 +9,13 @@ import sys
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar
 
 import pytest
 from rich.console import Console
 
-from shortlist.experiments.units import Task, Unit, UnitStore
-from shortlist.experiments.workers import _in_good_order, compute, default_jobs
+from shortlist.experiments import registry
+from shortlist.experiments.report import Section
+from shortlist.experiments.units import UNITS, Context, Task, Unit, UnitStore, _in_good_order
 from tests.experiments import slow_units
 
 ROOT = Path(__file__).parents[2]
@@ -30,12 +30,10 @@ class Square:
 
 @dataclass(frozen=True)
 class SquareTask(Task):
-    result_type: ClassVar[type] = Square
-
     x: int
     refused: int | None = None
 
-    def run(self, payload):
+    def run(self, payload) -> Square:
         if self.x == self.refused:
             raise ValueError(f"x must not be {self.refused}")
         return Square(self.x**2, payload, os.getpid())
@@ -47,7 +45,11 @@ def some_units(refused=None, n=5):
 
 @pytest.fixture
 def store(tmp_path):
-    return UnitStore(tmp_path / "units")
+    return UnitStore(tmp_path / UNITS)
+
+
+def compute(title, units, store, *, jobs, console=None):
+    return Context(store.folder.parent, jobs, progress=console).compute(title, units)
 
 
 @pytest.mark.parametrize("jobs", [1, 2])
@@ -99,8 +101,16 @@ def test_one_of_each_kind_comes_first_then_the_longest():
     assert [units[n].name for n in _in_good_order(units, [0, 3])] == ["d", "a"]
 
 
-def test_default_jobs():
-    assert 1 <= default_jobs() <= (os.cpu_count() or 1)
+def test_default_jobs(tmp_path, monkeypatch):
+    jobs = []
+
+    def counting(context):
+        jobs.append(context.jobs)
+        return Section("s", "S", [])
+
+    monkeypatch.setattr(registry.Experiment, "function", lambda self: counting)
+    registry.run("circle", tmp_path)
+    assert 1 <= jobs[0] <= (os.cpu_count() or 1)
 
 
 posix = pytest.mark.skipif(os.name == "nt", reason="ends processes by POSIX signals")
@@ -114,18 +124,18 @@ def command(folder, jobs, seconds=slow_units.SECONDS):
 @posix
 @pytest.mark.parametrize("jobs", [1, 2])
 def test_a_killed_run_goes_on_where_it_stopped(tmp_path, jobs):
-    folder = tmp_path / "units"
-    process = subprocess.Popen(command(folder, jobs), cwd=ROOT, stdout=subprocess.DEVNULL)
+    folder = tmp_path / UNITS
+    process = subprocess.Popen(command(tmp_path, jobs), cwd=ROOT, stdout=subprocess.DEVNULL)
     try:
         _wait_for(lambda: len(list(folder.glob("*.json"))) >= 2)
     finally:
         process.send_signal(signal.SIGKILL)
         process.wait()
-    _wait_for(lambda: not any(map(_runs, _workers(folder))))
+    _wait_for(lambda: not any(map(_runs, _workers(tmp_path))))
     before = {path.name: path.read_text() for path in folder.glob("*.json")}
     assert 2 <= len(before) < slow_units.N_UNITS
 
-    output = subprocess.run(command(folder, jobs), cwd=ROOT, capture_output=True, check=True)
+    output = subprocess.run(command(tmp_path, jobs), cwd=ROOT, capture_output=True, check=True)
     results = json.loads(output.stdout)
     assert [r["square"] for r in results] == [x**2 for x in range(slow_units.N_UNITS)]
     for name, text in before.items():
@@ -178,7 +188,7 @@ def test_a_unit_that_ctrl_c_cut_short_is_not_stored(tmp_path, jobs):
         process.kill()
         process.wait()
     assert code != 0
-    assert list(tmp_path.glob("*.json")) == []
+    assert list((tmp_path / UNITS).glob("*.json")) == []
 
 
 def _heed_ctrl_c():

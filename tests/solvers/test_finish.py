@@ -5,7 +5,7 @@ import pytest
 
 from shortlist import TopKClassifier
 from shortlist.solvers import memory
-from shortlist.solvers.records.certificate import ERRORS
+from shortlist.solvers.records.certificate import STANDARD_DEVIATIONS
 from shortlist.solvers.strategy.train import train
 from tests.instances import Instance, by_id
 from tests.solvers.problems import (
@@ -126,7 +126,7 @@ def test_drift_between_weights_and_duals_is_certified_as_it_is():
     drift = 1e-3 * np.random.default_rng(0).normal(size=state.weights.shape)
     state.weights += drift
     unit = 0.5 * float(np.finfo(np.float64).eps)
-    state.rounding = float(np.sum(drift**2)) / (ERRORS * unit) ** 2
+    state.rounding = float(np.sum(drift**2)) / (STANDARD_DEVIATIONS * unit) ** 2
     drifted = naive_primal(row, state.weights, X, y, cost, BIAS)
     dual = naive_dual(row, state.duals, X, y, cost, BIAS)
 

@@ -20,7 +20,7 @@ Objective = Callable[[Vector], tuple[float, Vector]]
 
 #: What rounding leaves uncertain of a risk, relative to 1 + risk. Two unrelated minimisers
 #: differed by at most 8e-16 on 600 random problems.
-ROUNDING = 4e-15
+RISK_ROUNDING = 4e-15
 #: The gradient aimed at, and the largest accepted, at an optimum of a loss with curvature 1, where
 #: the risk is off by about half its square. At curvature 1/gamma a gradient 1/sqrt(gamma) times as
 #: large is as good.
@@ -56,7 +56,7 @@ class Optimum:
 
 
 def rounding_of(risk: float) -> float:
-    return ROUNDING * (1.0 + abs(risk))
+    return RISK_ROUNDING * (1.0 + abs(risk))
 
 
 def risk_and_gradient(loss: Loss, scores: Vector, p: Vector) -> tuple[float, Vector]:
@@ -176,7 +176,7 @@ def _polished(loss: Loss, p: Vector, cone: _Cone, z: Vector) -> tuple[Vector, fl
     gradient = objective(z)[1]
     step, decrease = _newton_step(loss, p, cone, z, gradient)
     for _ in range(_POLISHING_STEPS):
-        if decrease <= ROUNDING:
+        if decrease <= RISK_ROUNDING:
             break
         moved = np.maximum(z + step, cone.lower)
         slope = objective(moved)[1]

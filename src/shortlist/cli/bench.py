@@ -13,8 +13,8 @@ from shortlist.cli.options import OutputOptions
 from shortlist.cli.output import number, print_json, print_table, say, told_of_compilation
 from shortlist.cli.reading import ReadingOptions
 
-# A rival is given up when a run misses the goal after so many seconds and this many times the
-# seconds of Shortlist.
+# A rival is given up when a run misses the goal after both limits: seconds, and times the seconds
+# that Shortlist took.
 _SECONDS_ALLOWED, _TIMES_OWN_SECONDS_ALLOWED = 10.0, 10.0
 _MAX_EFFORT = 1 << 14
 #: The search for a place on the ladder ends when it is known to within this share of it.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -72,11 +72,7 @@ class SetOptions:
             )
         from shortlist.probabilities import TemperatureScaling
 
-        examples = read_validation(like, self.calibrate, reading)
-        try:
-            return TemperatureScaling(model).fit(examples.X, examples.y)
-        except (TypeError, ValueError) as error:
-            raise DataError(str(error), path=self.calibrate) from None
+        return self._calibrated(TemperatureScaling(model).fit, like, reading)
 
     def around(self, model: Any, like: Reading, reading: ReadingOptions) -> ConformalShortlist:
         """The sets around a model, calibrated."""
@@ -88,11 +84,15 @@ class SetOptions:
                 f"--average-size must be above 0 and at most {most}, the model's number of "
                 f"classes; got {self.average_size:g}"
             )
+        sets = ConformalShortlist(model, self.coverage, average_size=self.average_size)
+        return self._calibrated(sets.conformalize, like, reading)
+
+    def _calibrated(self, fit: Callable, like: Reading, reading: ReadingOptions) -> Any:
+        """What ``fit`` makes of the examples of --calibrate."""
         name = str(self.calibrate)
         examples = read_validation(like, name, reading)
-        sets = ConformalShortlist(model, self.coverage, average_size=self.average_size)
         try:
-            return sets.conformalize(examples.X, examples.y)
+            return fit(examples.X, examples.y)
         except (TypeError, ValueError) as error:
             raise DataError(str(error), path=name) from None
 

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from scipy.stats import beta, betabinom
 
 #: The confidence of the intervals around a measured coverage.
-_INTERVAL = 0.95
+_CONFIDENCE = 0.95
 #: How many of the classes with the lowest coverage a report names.
 _WORST_CLASSES = 10
 
@@ -67,7 +67,7 @@ def make_report(
 
 def exact_interval(hits: int, n_samples: int) -> tuple[float, float]:
     """Clopper and Pearson's 95% interval of a share."""
-    tail = (1 - _INTERVAL) / 2
+    tail = (1 - _CONFIDENCE) / 2
     low = beta.ppf(tail, hits, n_samples - hits + 1) if hits > 0 else 0.0
     high = beta.ppf(1 - tail, hits + 1, n_samples - hits) if hits < n_samples else 1.0
     return float(low), float(high)
@@ -79,7 +79,7 @@ def expected_interval(n_samples: int, n_calibration: int, rank: int) -> tuple[fl
     Given the calibration data it is binomial; over calibration data it is beta-binomial, if scores
     do not tie. With ties coverage is higher.
     """
-    tail = (1 - _INTERVAL) / 2
+    tail = (1 - _CONFIDENCE) / 2
     ends = betabinom.ppf([tail, 1 - tail], n_samples, rank, n_calibration + 1 - rank) / n_samples
     return float(ends[0]), float(ends[1])
 

@@ -4,8 +4,7 @@ Names load on first use: ``import shortlist.datasets`` is instant, and pandas, p
 progress bar are imported only by what needs them.
 """
 
-from importlib import import_module
-from typing import Any
+from shortlist._lazy import names_of
 
 _HOME = {
     "DataError": "shortlist.errors",
@@ -42,15 +41,4 @@ _HOME = {
     "write_libsvm": "libsvm",
 }
 
-__all__ = sorted(_HOME)
-
-
-def __getattr__(name: str) -> Any:
-    if name in _HOME:
-        home = _HOME[name]
-        return getattr(import_module(home if "." in home else f"{__name__}.{home}"), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-
-
-def __dir__() -> list[str]:
-    return __all__
+__getattr__, __dir__, __all__ = names_of(__name__, _HOME)

@@ -20,7 +20,7 @@ from scipy import sparse
 from .._memory import release_pages
 from ..errors import DataError
 
-# Rows that are dealt out stay together in runs of so many, and everybody gets several runs.
+# Rows are dealt to workers in runs: at most this many rows a run, at least this many runs a worker.
 LONGEST_RUN, RUNS_PER_HAND = 64, 8
 
 

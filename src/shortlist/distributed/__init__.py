@@ -4,17 +4,12 @@ Workers load modules of this package, and start faster without scikit-learn: wha
 on first use.
 """
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from shortlist._lazy import names_of
 
 if TYPE_CHECKING:
     from shortlist.distributed.training import fit, fit_path
 
 __all__ = ["fit", "fit_path"]
-
-
-def __getattr__(name: str) -> Any:
-    if name in __all__:
-        from shortlist.distributed import training
-
-        return getattr(training, name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+__getattr__, __dir__, _ = names_of(__name__, dict.fromkeys(["fit", "fit_path"], "training"))

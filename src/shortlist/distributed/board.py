@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 # Bytes of shared memory at most. Larger arrays take so long to visit that Ray's share is small.
 MOST_BYTES = 1 << 28
 # Numbers of 8 bytes from one signal to the next: a cache line.
-LINE = 8
+SIGNAL_STRIDE = 8
 
 
 class SumLostError(Exception):
@@ -43,7 +43,7 @@ class Place(NamedTuple):
     @property
     def nbytes(self) -> int:
         numbers = self.n_workers * math.prod(self.shape)
-        lines = (1 + self.n_workers) * LINE + 2 * self.n_workers * len(Visited._fields)
+        lines = (1 + self.n_workers) * SIGNAL_STRIDE + 2 * self.n_workers * len(Visited._fields)
         return 8 * lines + 2 * numbers * self.dtype.itemsize
 
 
@@ -57,7 +57,7 @@ class Board:
 
     def __init__(self, memory: mmap.mmap, place: Place) -> None:
         count = self.n_workers = place.n_workers
-        self.signals = np.frombuffer(memory, np.int64, (1 + count) * LINE)
+        self.signals = np.frombuffer(memory, np.int64, (1 + count) * SIGNAL_STRIDE)
         begin = self.signals.nbytes
         fields = len(Visited._fields)
         self._reports = np.frombuffer(memory, np.float64, 2 * count * fields, begin)
@@ -103,9 +103,9 @@ class Board:
 
         side = turn % 2
         self._reports[side, number] = own
-        announce(self.signals, number * LINE, turn)
+        announce(self.signals, number * SIGNAL_STRIDE, turn)
         blas = blas_for(self._changes.dtype)
-        if not wait_for_all(blas, self.signals, LINE, turn):
+        if not wait_for_all(blas, self.signals, SIGNAL_STRIDE, turn):
             raise SumLostError
         change, norm = add(self._side(turn, weights), weights, copy)
         return [Visited(*report) for report in self._reports[side].tolist()], change, norm
@@ -142,10 +142,10 @@ class OwnBoard(Board):
     @property
     def slowest(self) -> int:
         """The worker that the others wait for."""
-        return int(np.argmin(self.signals[: self.n_workers * LINE : LINE]))
+        return int(np.argmin(self.signals[: self.n_workers * SIGNAL_STRIDE : SIGNAL_STRIDE]))
 
     def tell_lost(self, lost: bool) -> None:
         """Let workers that wait for a lost one go on, or wait again in later turns."""
         from shortlist._native import announce
 
-        announce(self.signals, self.n_workers * LINE, int(lost))
+        announce(self.signals, self.n_workers * SIGNAL_STRIDE, int(lost))

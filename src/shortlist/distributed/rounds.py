@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple
 
-# The next round's sigma exceeds by so much what the last one would have needed.
-CAUTION = 1.1
+# The next round's sigma is this many times the least one that would have been safe in the last.
+SIGMA_OVER_NEEDED = 1.1
 
 Kind = Literal["epoch", "polish"]
 
@@ -135,4 +135,4 @@ class Rounds:
         """By |sum of changes|^2 and the sum of |change|^2."""
         if apart <= 0:
             return sigma
-        return min(max(CAUTION * together / apart, 1.0), float(self.n_workers))
+        return min(max(SIGMA_OVER_NEEDED * together / apart, 1.0), float(self.n_workers))

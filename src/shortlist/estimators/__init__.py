@@ -1,7 +1,8 @@
 """The scikit-learn estimators, each loaded when it is asked for."""
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from shortlist._lazy import names_of
 
 if TYPE_CHECKING:
     from shortlist.estimators.cv import TopKClassifierCV
@@ -10,16 +11,12 @@ if TYPE_CHECKING:
     from shortlist.estimators.shortlists import ShortlistClassifier
 
 __all__ = ["KernelTopKClassifier", "ShortlistClassifier", "TopKClassifier", "TopKClassifierCV"]
-
-_HOME = {
-    "KernelTopKClassifier": "kernel",
-    "ShortlistClassifier": "shortlists",
-    "TopKClassifier": "linear",
-    "TopKClassifierCV": "cv",
-}
-
-
-def __getattr__(name: str) -> Any:
-    if name in _HOME:
-        return getattr(import_module(f"{__name__}.{_HOME[name]}"), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+__getattr__, __dir__, _ = names_of(
+    __name__,
+    {
+        "KernelTopKClassifier": "kernel",
+        "ShortlistClassifier": "shortlists",
+        "TopKClassifier": "linear",
+        "TopKClassifierCV": "cv",
+    },
+)

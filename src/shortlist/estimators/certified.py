@@ -20,7 +20,11 @@ from shortlist.estimators.training import check_input, constant_feature
 from shortlist.losses import Loss
 from shortlist.projections.checks import check_k
 from shortlist.solvers.duals import as_array
-from shortlist.solvers.records.certificate import ERRORS, KERNEL_ULPS, distance_to_optimum
+from shortlist.solvers.records.certificate import (
+    KERNEL_ULPS,
+    STANDARD_DEVIATIONS,
+    distance_to_optimum,
+)
 from shortlist.solvers.storage.base import chunks
 
 # A score of the right sign at which one-vs-all losses are zero.
@@ -132,7 +136,9 @@ def distances_of_classes(last: LastFit, bias: float) -> NDArray:
         of_duals[-1] += bias * moved.sum(axis=0)
     unit = 0.5 * float(np.finfo(np.float64).eps)
     norms = np.linalg.norm(weights, axis=0)
-    rounding = unit * (KERNEL_ULPS * sizes + ERRORS * np.sqrt(len(weights)) * norms * lengths)
+    rounding = unit * (
+        KERNEL_ULPS * sizes + STANDARD_DEVIATIONS * np.sqrt(len(weights)) * norms * lengths
+    )
     apart = np.linalg.norm(weights - of_duals, axis=0)
     gaps = 0.5 * apart**2 + np.maximum(terms, 0.0) + rounding
     return np.array([distance_to_optimum(*pair) for pair in zip(gaps, apart, strict=True)])

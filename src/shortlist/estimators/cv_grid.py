@@ -11,8 +11,8 @@ from shortlist.estimators.paths import check_path
 
 # Accuracies are quotients of counts. Smaller differences between them are rounding errors.
 ACCURACY_ROUNDING = 1e-12
-# Powers of ten. Up to so many values, one a decade, lie in the paper's range. A finer grid has the
-# range of the linear probes of DINOv2 and DINOv3.
+# Ranges of C as powers of ten. A grid of at most 9 values covers the paper's range, one a decade.
+# A finer grid covers the range of the linear probes of DINOv2 and DINOv3.
 _PAPER_EXPONENTS, _MAX_PAPER_VALUES = (-5.0, 3.0), 9
 _PROBE_EXPONENTS = (-6.0, 5.0)
 

@@ -4,8 +4,8 @@
 ``from_changed_rows``  an update: rows came and went
 ``from_weights``       only weights are left: a model from a file, or one that workers trained
 
-A path over C has its own starts (:mod:`shortlist.solvers.strategy.path`), by the same rule: if a
-descent was needed before, begin with a descent from its weights, unless costs fell.
+A path over C has its own starts (:mod:`shortlist.solvers.strategy.path`). Both go by the rule of
+:func:`~shortlist.solvers.strategy.path.way_on`.
 """
 
 from typing import Any, NamedTuple
@@ -20,7 +20,7 @@ from shortlist.solvers.duals import Duals, as_array, may_be_changed, store
 from shortlist.solvers.problem import Problem
 from shortlist.solvers.storage import Costs, State
 from shortlist.solvers.storage.base import chunks
-from shortlist.solvers.strategy.path import state_from_duals
+from shortlist.solvers.strategy.path import state_from_duals, way_on
 from shortlist.solvers.strategy.train import Solution
 
 # New rows are visited first if they are at most this share of all rows. More of them change the
@@ -97,13 +97,12 @@ def _from_last_fit(last: LastFit, problem: Problem) -> Start:
     shape = problem.storage.zero_weights(problem.n_classes).shape
     same_features = problem.storage.explicit and solution.weights.shape == shape
     weights = solution.weights if same_features else None
-    if not problem.keeps_duals:
-        return Start(weights=weights)
     costs_fell = bool((problem.costs.cost < last.costs.cost).any())
-    descends = problem.loss.convex and solution.result.by_descent and not costs_fell
-    if descends and weights is not None and problem.loss.smooth:
+    descends, takes_duals = way_on(problem, solution, costs_fell=costs_fell)
+    if weights is None:  # the features are others: all that is left are duals
+        takes_duals = problem.keeps_duals
+    if not takes_duals:
         return Start(weights=weights)
-    # Gradients of a hinge are poor duals, so the model keeps its duals with the weights.
     start = state_from_duals(problem, state.duals, state.starts)
     start.best = weights
     return Start(start, weights if descends else None)

@@ -3,57 +3,26 @@
 ``run("letter", output="results/letter")`` computes one of them (or all) and writes tables, figures
 and a report into a folder; ``registry.EXPERIMENTS`` lists what there is.
 
-What runs experiments::
-
-    registry           the experiments by name, and run()
-    units              what is computed and stored as a whole, under a key of all it depends on
-    workers            units computed in parallel processes
-    report             what experiments hand over, as page, terminal output and files
-
-The experiments::
-
-    table2             Table 2 and Figure 3: the circle
-    table3             Table 3 on a data set, a stand-in, or any frozen features;
-                       table3_section: what its section shows
-    training_curves    Figures 1 and 2
-    finetune           Table 5
-    calibrated         Table 1, the column "top-k calibrated"
-    lambert            the Lambert W figure
-    loss_slices        the losses along a line
-
-What they share::
-
-    paper              the paper's numbers
-    comparison         data sets of Table 3's kind, rows beside the paper's, paired tests, ranks
-    parts              training, validation and test examples
-    protocol           the paper's methods, a path over C, and the choice of a model for each k
-    descents           the primal as a whole: FISTA, L-BFGS, and the paper's gradient descent
+Table 1 is in ``calibrated``, Table 2 in ``table2``, Table 3 in ``table3`` and ``table3_section``,
+Table 5 in ``finetune``; the figures are in ``training_curves``, ``lambert`` and ``loss_slices``. An
+experiment computes and stores its parts by ``units`` and hands over what ``report`` shows. The
+numbers of the ``paper`` and ``comparison`` with them, the examples (``parts``), the choice of C
+(``protocol``) and other ways of training (``descents``) are shared.
 
 Names load on first use, so that a command's help need not import the machinery.
 """
 
-from importlib import import_module
-from typing import Any
+from shortlist._lazy import names_of
 
-_HOME = {
-    "EXPERIMENTS": "registry",
-    "Experiment": "registry",
-    "MissingData": "parts",
-    "UnknownOption": "registry",
-    "run": "registry",
-}
-_MODULES = frozenset(["paper", "registry"])
-
-__all__ = sorted([*_HOME, *_MODULES])
-
-
-def __getattr__(name: str) -> Any:
-    if name in _HOME:
-        return getattr(import_module(f"{__name__}.{_HOME[name]}"), name)
-    if name in _MODULES:
-        return import_module(f"{__name__}.{name}")
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-
-
-def __dir__() -> list[str]:
-    return __all__
+__getattr__, __dir__, __all__ = names_of(
+    __name__,
+    {
+        "EXPERIMENTS": "registry",
+        "Experiment": "registry",
+        "MissingData": "parts",
+        "UnknownOption": "registry",
+        "paper": "paper",
+        "registry": "registry",
+        "run": "registry",
+    },
+)

@@ -1,12 +1,11 @@
 """Table 1, the column "top-k calibrated", each cell recomputed by search for a counterexample."""
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Self
 
-from shortlist.calibration import calibration_table
-from shortlist.experiments.report import Cell, Prose, Section, Table
-from shortlist.experiments.units import Task, Unit
-from shortlist.experiments.workers import Context
+from shortlist.calibration import CalibrationRow, calibration_table
+from shortlist.experiments.report import Prose, Section
+from shortlist.experiments.units import Context, Task, Unit
 
 _PROSE = Prose("calibration")
 
@@ -26,6 +25,11 @@ class Verdict:
     #: The class probabilities of a counterexample, where there is one.
     p: tuple[float, ...] | None
 
+    @classmethod
+    def of(cls, row: CalibrationRow) -> Self:
+        p = None if row.counterexample is None else tuple(row.counterexample.p)
+        return cls(row.method, row.paper, row.calibrated, row.verdict, row.n_checked, p)
+
     @property
     def agrees(self) -> bool:
         return self.paper not in ("yes", "no") or (self.paper == "yes") == self.calibrated
@@ -43,23 +47,16 @@ class Verdicts:
 class CalibrationTask(Task):
     """Look for distributions at which a loss's minimiser has a wrong shortlist."""
 
-    result_type: ClassVar[type] = Verdicts
-
     k: int
     n_classes: tuple[int, ...]
     trials: int
     seed: int
 
     def run(self, payload: None = None) -> Verdicts:
-        found = calibration_table(
+        rows = calibration_table(
             self.k, n_classes=self.n_classes, n_trials=self.trials, random_state=self.seed
         )
-        rows = []
-        for row in found:
-            p = None if row.counterexample is None else tuple(row.counterexample.p)
-            facts = (row.method, row.paper, row.calibrated, row.verdict, row.n_checked)
-            rows.append(Verdict(*facts, p))
-        return Verdicts(self.k, tuple(rows))
+        return Verdicts(self.k, tuple(map(Verdict.of, rows)))
 
 
 def run(
@@ -84,33 +81,15 @@ def run(
     results: tuple[Verdicts, ...] = tuple(context.compute("calibration", units))
     rows = [(verdicts.k, row) for verdicts in results for row in verdicts.rows]
     left_open = [row for _, row in rows if row.paper == "open"]
-    contradicted = [{"k": k, "row": row} for k, row in rows if not row.agrees]
     facts = {
         "n_classes": n_classes,
         "checked": sum(row.n_checked for _, row in rows),
-        "contradicted": len(contradicted),
+        "contradicted": [(k, row) for k, row in rows if not row.agrees],
         "calibrated": sorted({row.method for row in left_open if row.calibrated}),
         "not_calibrated": sorted({row.method for row in left_open if not row.calibrated}),
     }
-    remarks = [_PROSE.remark("contradiction", each) for each in contradicted]
-    remarks = remarks or [_PROSE.remark("agreement", facts)]
-    remarks += [_PROSE.remark("left_open", facts)] if left_open else []
-    tables = [_table(verdicts) for verdicts in results]
-    return _PROSE.section("calibration", facts, tables=tables, remarks=remarks, result=results)
-
-
-def _table(verdicts: Verdicts) -> Table:
-    rows: list[list[Cell]] = []
-    for row in verdicts.rows:
-        answer = "yes" if row.calibrated else "no"
-        answer = f"**{answer}**" if row.paper == "open" else answer
-        evidence = (
-            f"no counterexample among {row.n_checked}"
-            if row.p is None
-            else "p = (" + ", ".join(f"{p:.3g}" for p in row.p) + ")"
-        )
-        rows.append([row.method, row.paper, answer if row.agrees else f"{answer} ≠", evidence])
-    facts = {"k": verdicts.k, "has_open": any(row.paper == "open" for row in verdicts.rows)}
-    columns = ["Loss", "Paper", "Found", "Evidence"]
-    name = f"k{verdicts.k}"
-    return _PROSE.table("verdicts", columns, rows, facts, name=name, text_columns=len(columns))
+    tables = [
+        _PROSE.written_table("verdicts", {"verdicts": each}, name=f"k{each.k}", text_columns=4)
+        for each in results
+    ]
+    return _PROSE.section("calibration", facts, tables=tables, result=results)

@@ -1,23 +1,21 @@
-"""Data sets of Table 3's kind, what was computed for them, and rows beside the paper's.
+"""Data sets of Table 3's kind, and rows of numbers beside the paper's.
 
 Two classifiers are tested on the same examples: paired tests tell whether they differ by more than
 chance.
 """
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import NamedTuple, Self
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import binomtest, rankdata
 
 from shortlist.experiments import paper
-from shortlist.experiments.descents import DescentResult
-from shortlist.experiments.parts import Parts
-from shortlist.experiments.protocol import PathResult
-from shortlist.experiments.report.model import Cell, Value
+from shortlist.experiments.parts import STAND_INS
+from shortlist.experiments.report import Cell, Value
 
 #: A cell of Table 3: a method and a k.
 Place = tuple[str, int]
@@ -25,13 +23,6 @@ Place = tuple[str, int]
 MAX_POINTS_APART = 0.7
 #: The data set that has every row and column of Table 3.
 _COMPLETE = "letter"
-#: Stand-ins for data that cannot be had, and their titles; :mod:`shortlist.datasets.standins` makes
-#: them, and the prose of Table 3 has a word on each.
-STAND_INS = {
-    "glyphs": "Glyphs",
-    "languages": "Languages of words",
-    "countries": "Countries of cities",
-}
 
 
 @dataclass(frozen=True)
@@ -74,72 +65,13 @@ class Dataset:
         return Value(accuracy, paper.accuracy(self.key, method, k), paper_best=best)
 
 
-class ComparedCell(NamedTuple):
-    """A cell of Table 3 by its name: our accuracy, the paper's, and ours on the paper's grid."""
-
-    name: str
-    ours: float
-    theirs: float | None
-    on_paper_grid: float | None
-
-
-@dataclass(frozen=True)
-class DatasetOutcome:
-    """What was computed for a data set."""
-
-    dataset: Dataset
-    parts: Parts
-    results: Mapping[str, PathResult]
-    descents: Sequence[DescentResult] = ()
-    #: Some methods again, with C on the grid that the paper seems to have used.
-    on_paper_grid: Mapping[str, PathResult] = field(default_factory=dict)
-
-    def cell(self, method: str, k: int) -> ComparedCell:
-        grid = self.on_paper_grid.get(method)
-        return ComparedCell(
-            f"{paper.display_name(method)} at top-{k}",
-            self.results[method].accuracy(k),
-            self.paper_accuracy(method, k) if self.dataset.in_paper else None,
-            None if grid is None else grid.accuracy(k),
-        )
-
-    def paper_accuracy(self, method: str, k: int) -> float:
-        return paper.accuracy(self.dataset.key, method, k)
-
-    @property
-    def far_places(self) -> list[Place]:
-        """The cells whose number is further than the tolerance from the paper's."""
-        places = [(method, k) for method in self.results for k in self.dataset.ks]
-        return [(m, k) for m, k in places if self.dataset.is_far(m, k, self.cell(m, k).ours)]
-
-    @property
-    def other_facts(self) -> dict[str, tuple[int, int]]:
-        """What shows that the examples are not the paper's: our number, and the paper's.
-
-        The paper's table rounds: 4096 is 4K in it.
-        """
-        if not self.dataset.in_paper:
-            return {}
-        key, parts = self.dataset.key, self.parts
-        theirs = paper.TABLE_4[key]
-        facts = {
-            "classes": (parts.n_classes, theirs.n_classes),
-            "training examples": (parts.X_train.shape[0], theirs.n_train),
-            "features": (parts.X_train.shape[1], paper.RAW_FEATURES.get(key, theirs.n_features)),
-        }
-        return {what: both for what, both in facts.items() if abs(both[0] / both[1] - 1) > 0.03}
-
-
 def accuracy_rows(
     dataset: Dataset,
     ours: Mapping[str, Sequence[float]],
     spreads: Mapping[str, Sequence[float]],
     notes: Mapping[Place, str],
 ) -> list[list[Cell]]:
-    """A row for each method: its name, then our accuracy, beside the paper's if any, for each k.
-
-    Best cells are marked as in the paper: the largest of a column, as printed.
-    """
+    """A row for each method: its name, then our accuracy, beside the paper's if any, for each k."""
 
     def cell(method: str, place: int) -> Value:
         k = dataset.ks[place]
@@ -147,11 +79,11 @@ def accuracy_rows(
         return replace(value, spread=spreads[method][place], note=notes.get((method, k), ""))
 
     places = range(len(dataset.ks))
-    return mark_best([[paper.display_name(m), *(cell(m, p) for p in places)] for m in ours])
+    return [[paper.display_name(m), *(cell(m, p) for p in places)] for m in ours]
 
 
 def mark_best(rows: Sequence[Sequence[Cell]]) -> list[list[Cell]]:
-    """The rows with the largest number of each column, as printed, marked as the best."""
+    """The rows with the largest number of each column, as printed, marked as in the paper."""
     columns = []
     for column in zip(*rows, strict=True):
         values = [c for c in column if isinstance(c, Value) and math.isfinite(c.ours)]
@@ -162,14 +94,10 @@ def mark_best(rows: Sequence[Sequence[Cell]]) -> list[list[Cell]]:
     return [list(row) for row in zip(*columns, strict=True)]
 
 
-def family_starts(methods: Sequence[str]) -> list[int]:
+def family_starts(methods: Iterable[str]) -> list[int]:
     """Numbers of the rows where another kind of loss begins."""
     groups = [paper.family_of(method).group for method in methods]
     return [i for i in range(1, len(groups)) if groups[i] != groups[i - 1]]
-
-
-def is_truncated(method: str) -> bool:
-    return paper.family_of(method).loss == "truncated_entropy"
 
 
 def standard_error(accuracy: float, n: int) -> float:
@@ -178,29 +106,20 @@ def standard_error(accuracy: float, n: int) -> float:
     return 100 * math.sqrt(max(share * (1 - share), 0.0) / n)
 
 
-@dataclass(frozen=True)
-class Comparison:
-    """Accuracy of one classifier above another's, in points.
+def compare(ours: NDArray[np.bool_], theirs: NDArray[np.bool_]) -> Value:
+    """Accuracy of one classifier above another's, in points, by which examples they have right.
 
-    ``error`` is the standard error of the difference over paired examples; ``p_value`` is that of
+    The spread is the standard error of the difference over paired examples. The p-value is that of
     McNemar's exact test: the chance that the examples on which only one is right split so unevenly,
     if both are equally good.
     """
-
-    difference: float
-    error: float
-    p_value: float
-
-
-def compare(ours: NDArray[np.bool_], theirs: NDArray[np.bool_]) -> Comparison:
-    """Compare which examples two classifiers have right."""
     n = len(ours)
     only_ours, only_theirs = int((ours & ~theirs).sum()), int((theirs & ~ours).sum())
     differing = only_ours + only_theirs
     difference = (only_ours - only_theirs) / n
-    variance = max(differing / n - difference**2, 0.0) / n
+    error = 100 * math.sqrt(max(differing / n - difference**2, 0.0) / n)
     p_value = float(binomtest(only_ours, differing).pvalue) if differing else 1.0
-    return Comparison(100 * difference, 100 * math.sqrt(variance), p_value)
+    return Value(100 * difference, spread=error, p_value=p_value, digits=2, signed=True)
 
 
 def mean_ranks(accuracies: Sequence[Mapping[str, float]]) -> dict[str, float]:

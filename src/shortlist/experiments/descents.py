@@ -7,18 +7,18 @@ It gives no stopping rule. How long one descends decides what these losses are l
 accuracies along the way show where the paper's own numbers lie.
 """
 
+import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize
 
-from shortlist import losses
 from shortlist.experiments.parts import Parts
-from shortlist.experiments.protocol import accuracies, classifier
+from shortlist.experiments.protocol import accuracies, classifier, loss_of
 from shortlist.experiments.units import Task
 from shortlist.losses import Loss
 
@@ -76,7 +76,7 @@ class Point:
     seconds: float
     primal: float
     accuracy: float
-    relative_gap: float | None = None
+    relative_gap: float = math.nan
 
 
 @dataclass
@@ -181,8 +181,6 @@ class DescentResult:
 class DescentTask(Task):
     """Descend for one truncated loss at several C."""
 
-    result_type: ClassVar[type] = DescentResult
-
     method: str
     data: str
     Cs: tuple[float, ...]
@@ -192,36 +190,33 @@ class DescentTask(Task):
     seed: int
 
     def run(self, payload: Parts) -> DescentResult:
-        softmax = classifier(
-            "lr-multi", tol=self.tol, max_epochs=self.max_epochs, random_state=self.seed
-        ).fit_path(payload.X_train, payload.y_train, self.Cs)
-        runs = (_descend(self.method, start, payload, self.steps_shown) for start in softmax)
-        return DescentResult(self.method, self.Cs, tuple(runs))
+        limits = {"tol": self.tol, "max_epochs": self.max_epochs, "random_state": self.seed}
+        softmax = classifier("lr-multi", **limits).fit_path(
+            payload.X_train, payload.y_train, self.Cs
+        )
+        runs = tuple(self._descend(start, payload) for start in softmax)
+        return DescentResult(self.method, self.Cs, runs)
 
-
-def _descend(
-    method: str, start: Any, parts: Parts, steps_shown: Sequence[int]
-) -> tuple[DescentModel, ...]:
-    model = classifier(method)
-    loss = losses.get(model.loss, k=model.k)
-    y = np.searchsorted(start.classes_, parts.y_train)
-    objective = Primal(parts.X_train, y, len(start.classes_), loss, start.C).mean
-    weights = np.asarray(start.coef_.T, dtype=np.float64)
-    value, gradient = objective(weights)
-    step = 1.0
-    points = []
-    for steps in range(max(steps_shown) + 1):
-        if steps in steps_shown:
-            val = accuracies(parts.y_val, parts.X_val @ weights, start.classes_)
-            test = accuracies(parts.y_test, parts.X_test @ weights, start.classes_)
-            points.append(DescentModel(steps, value, val, test))
-        slope = float(np.vdot(gradient, gradient))
-        while True:
-            trial = weights - step * gradient
-            trial_value, trial_gradient = objective(trial)
-            if trial_value <= value - _SUFFICIENT_SHARE * step * slope or step < 1e-12:
-                break
-            step /= 2
-        weights, value, gradient = trial, trial_value, trial_gradient
-        step *= 2
-    return tuple(points)
+    def _descend(self, start: Any, parts: Parts) -> tuple[DescentModel, ...]:
+        classes = start.classes_
+        y = np.unique(parts.y_train, return_inverse=True)[1]
+        objective = Primal(parts.X_train, y, len(classes), loss_of(self.method), start.C).mean
+        weights = np.asarray(start.coef_.T, dtype=np.float64)
+        value, gradient = objective(weights)
+        step = 1.0
+        points = []
+        for steps in range(max(self.steps_shown) + 1):
+            if steps in self.steps_shown:
+                val = accuracies(parts.y_val, parts.X_val @ weights, classes)
+                test = accuracies(parts.y_test, parts.X_test @ weights, classes)
+                points.append(DescentModel(steps, value, val, test))
+            slope = float(np.vdot(gradient, gradient))
+            while True:
+                trial = weights - step * gradient
+                trial_value, trial_gradient = objective(trial)
+                if trial_value <= value - _SUFFICIENT_SHARE * step * slope or step < 1e-12:
+                    break
+                step /= 2
+            weights, value, gradient = trial, trial_value, trial_gradient
+            step *= 2
+        return tuple(points)

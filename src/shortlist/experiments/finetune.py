@@ -9,10 +9,10 @@ its own top-k accuracy best on validation examples.
 import copy
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -22,10 +22,10 @@ from shortlist.experiments import paper
 from shortlist.experiments.comparison import mark_best
 from shortlist.experiments.parts import Parts, letter_parts, read_parts
 from shortlist.experiments.report import Cell, Prose, Section, Table, Value
-from shortlist.experiments.units import Task, Unit
-from shortlist.experiments.workers import Context
+from shortlist.experiments.units import Context, Task, Unit
 from shortlist.torch import TopKAccuracy, TopKEntropyLoss, TopKHingeLoss, TruncatedTopKEntropyLoss
 
+Examples = tuple[Tensor, Tensor]
 METHODS = ("smooth-topk-svm:3", "smooth-topk-svm:5", "trunc-ent:3", "trunc-ent:5", "lr-multi")
 KS = (1, 3, 5, 10)
 _QUICK_EXAMPLES = 1000
@@ -71,7 +71,7 @@ class Row:
     fine_tuned: bool
     mean: dict[int, float]
     gain: dict[int, float]
-    deviation: dict[int, float] | None = None
+    deviation: dict[int, float] = field(default_factory=dict)
 
     @property
     def name(self) -> str:
@@ -87,34 +87,9 @@ class FineTuningResult:
 
 
 @dataclass(frozen=True)
-class _Examples:
-    """Examples as tensors, labels as column numbers; validation examples chosen if need be."""
-
-    train: tuple[Tensor, Tensor]
-    validation: tuple[Tensor, Tensor]
-    test: tuple[Tensor, Tensor]
-    n_classes: int
-
-    @classmethod
-    def of(cls, parts: Parts, seed: int) -> Self:
-        X, y, X_val, y_val = parts.for_selection(seed)
-        classes = np.unique(parts.y_train)
-
-        def tensors(X: Any, y: Any) -> tuple[Tensor, Tensor]:
-            dense = X.toarray() if hasattr(X, "toarray") else X
-            columns = np.searchsorted(classes, y)
-            columns = np.where(classes[columns.clip(max=len(classes) - 1)] == y, columns, -100)
-            return torch.tensor(np.asarray(dense, dtype=np.float32)), torch.tensor(columns)
-
-        test = tensors(parts.X_test, parts.y_test)
-        return cls(tensors(X, y), tensors(X_val, y_val), test, len(classes))
-
-
-@dataclass(frozen=True)
 class FineTuningTask(Task):
     """Train one reference network and fine-tune it with every method."""
 
-    result_type: ClassVar[type] = NetworkResult
     uses_torch: ClassVar[bool] = True
 
     data: str
@@ -124,33 +99,44 @@ class FineTuningTask(Task):
     recipe: Recipe = Recipe()
 
     def run(self, payload: Parts) -> NetworkResult:
-        data = _Examples.of(payload, self.seed)
+        train, validation, test = _tensors(payload, self.seed)
         recipe = self.recipe
         # The seed decides the initial weights and the order of examples; the caller's generator
         # is left as it was.
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(self.seed)
-            network = network_for(data.train[0].shape[1], data.n_classes)
-            generator = torch.Generator().manual_seed(self.seed)
+            network = network_for(train[0].shape[1], payload.n_classes)
             constant = [recipe.step] * recipe.epochs
-            _train(network, nn.CrossEntropyLoss(), data.train, constant, recipe, generator)
-        reference = _accuracies(network, data.test, self.ks)
-        return NetworkResult(reference, {m: self._tune(m, network, data) for m in self.methods})
+            _train(network, nn.CrossEntropyLoss(), train, constant, recipe, self.seed)
 
-    def _tune(self, method: str, network: nn.Module, data: _Examples) -> Tuned:
-        _, k = paper.split_method(method)
-        recipe = self.recipe
-        candidates = []
-        for step in recipe.tuning_steps:
-            tuned = copy.deepcopy(network)
-            # The same order of examples for every loss and step.
-            generator = torch.Generator().manual_seed(self.seed + 1)
-            falling = [step * (1 - i / recipe.tuning_epochs) for i in range(recipe.tuning_epochs)]
-            _train(tuned, loss_for(method), data.train, falling, recipe, generator)
-            quality = _accuracies(tuned, data.validation, [k, 1])
-            candidates.append((quality, step, tuned))
-        _, step, tuned = max(candidates, key=lambda candidate: candidate[0])
-        return Tuned(_accuracies(tuned, data.test, self.ks), step)
+        def tuned(method: str) -> Tuned:
+            _, k = paper.split_method(method)
+            candidates = []
+            for step in recipe.tuning_steps:
+                candidate, epochs = copy.deepcopy(network), recipe.tuning_epochs
+                falling = [step * (1 - epoch / epochs) for epoch in range(epochs)]
+                # The same order of examples for every loss and step.
+                _train(candidate, loss_for(method), train, falling, recipe, self.seed + 1)
+                candidates.append((_accuracies(candidate, validation, [k, 1]), step, candidate))
+            _, step, best = max(candidates, key=lambda candidate: candidate[0])
+            return Tuned(_accuracies(best, test, self.ks), step)
+
+        reference = _accuracies(network, test, self.ks)
+        return NetworkResult(reference, {method: tuned(method) for method in self.methods})
+
+
+def _tensors(parts: Parts, seed: int) -> tuple[Examples, Examples, Examples]:
+    """Training, validation and test examples. Labels are column numbers; unknown ones -100."""
+    X, y, X_val, y_val = parts.for_selection(seed)
+    classes = np.unique(parts.y_train)
+
+    def tensors(X: Any, y: Any) -> Examples:
+        dense = X.toarray() if hasattr(X, "toarray") else X
+        columns = np.searchsorted(classes, y)
+        columns = np.where(classes[columns.clip(max=len(classes) - 1)] == y, columns, -100)
+        return torch.tensor(np.asarray(dense, dtype=np.float32)), torch.tensor(columns)
+
+    return tensors(X, y), tensors(X_val, y_val), tensors(parts.X_test, parts.y_test)
 
 
 def loss_for(method: str) -> nn.Module:
@@ -183,13 +169,14 @@ def network_for(n_features: int, n_classes: int) -> nn.Module:
 def _train(
     network: nn.Module,
     loss: nn.Module,
-    examples: tuple[Tensor, Tensor],
+    examples: Examples,
     steps: Sequence[float],
     recipe: Recipe,
-    generator: torch.Generator,
+    seed: int,
 ) -> None:
     """Train by stochastic gradient descent, one epoch for each step size."""
     X, y = examples
+    generator = torch.Generator().manual_seed(seed)
     network.train()
     options = {"momentum": recipe.momentum, "weight_decay": recipe.weight_decay}
     optimizer = torch.optim.SGD(network.parameters(), nesterov=True, **options)
@@ -202,9 +189,7 @@ def _train(
 
 
 @torch.inference_mode()
-def _accuracies(
-    network: nn.Module, examples: tuple[Tensor, Tensor], ks: Sequence[int]
-) -> tuple[float, ...]:
+def _accuracies(network: nn.Module, examples: Examples, ks: Sequence[int]) -> tuple[float, ...]:
     network.eval()
     metric = TopKAccuracy(max(ks))
     for X, y in zip(*(part.split(_ROWS_TESTED_AT_ONCE) for part in examples), strict=True):
@@ -256,58 +241,38 @@ def run(
     for method in methods:
         loss_for(method)
     ks = tuple(k for k in KS if k < parts.n_classes)
-    units = []
-    for number in range(seeds):
-        seed = context.seed + number
-        task = FineTuningTask(parts.fingerprint, methods, ks, seed, recipe)
-        units.append(Unit(f"fine-tuning on {title}, network {number + 1}", task, parts))
-    networks = context.compute("fine-tuning", units)
-    result = FineTuningResult(tuple(summarise(networks, ks)), tuple(networks))
-    return _section(title, parts, result, ks, recipe)
-
-
-def _section(
-    title: str, parts: Parts, result: FineTuningResult, ks: Sequence[int], recipe: Recipe
-) -> Section:
-    tuned = [row for row in result.rows if row.fine_tuned]
+    tasks = [
+        FineTuningTask(parts.fingerprint, methods, ks, context.seed + number, recipe)
+        for number in range(seeds)
+    ]
+    names = [f"fine-tuning on {title}, network {number + 1}" for number in range(seeds)]
+    units = [Unit(name, task, parts) for name, task in zip(names, tasks, strict=True)]
+    networks = tuple(context.compute("fine-tuning", units))
+    rows = tuple(summarise(networks, ks))
+    tuned = [row for row in rows if row.fine_tuned]
     gains = [(row.gain[k], row.name, k) for row in tuned for k in ks]
-    facts = {
-        "title": title,
-        "parts": parts,
-        "networks": len(result.networks),
-        "recipe": recipe,
-        "most": max(gains),
-        "least": min(gains),
-    }
-    tables = [_table("finetune", "ours", result.rows, ks, facts)]
+    facts = {"title": title, "parts": parts, "networks": len(networks), "recipe": recipe}
+    facts |= {"most": max(gains), "least": min(gains)}
+    for softmax in [row for row in tuned if row.method == "lr-multi"]:
+        above = {(row.method, k): row.mean[k] - softmax.mean[k] for row in tuned for k in ks}
+        meant = [points for (m, k), points in above.items() if k >= paper.split_method(m)[1]]
+        facts["furthest_as_meant"] = max(meant, key=abs)
+        facts["furthest_at_1"] = max((above[row.method, 1] for row in tuned), key=abs)
+    tables = [_table("finetune", "ours", rows, ks, facts)]
     for key in paper.TABLE_5:
         named = {"title": paper.TABLE_4[key].name}
         tables.append(_table(f"finetune-{key}", "theirs", paper_rows(key), KS, named))
-    remarks = [_PROSE.remark("smaller", facts)]
-    for softmax in [row for row in tuned if row.method == "lr-multi"]:
-        meant = [(row, k) for row in tuned for k in ks if k >= paper.split_method(row.method)[1]]
-        apart = {"meant": meant, "first": [(row, 1) for row in tuned]}
-        furthest = {name: _furthest(softmax, places) for name, places in apart.items()}
-        remarks.append(_PROSE.remark("finding", facts | furthest))
-    return _PROSE.section("finetune", facts, tables=tables, remarks=remarks, result=result)
-
-
-def _furthest(softmax: Row, places: Sequence[tuple[Row, int]]) -> float:
-    """The largest difference from softmax, fine-tuned, among rows at a k."""
-    return max((row.mean[k] - softmax.mean[k] for row, k in places), key=abs, default=0.0)
+    result = FineTuningResult(rows, networks)
+    return _PROSE.section("finetune", facts, tables=tables, result=result)
 
 
 def _table(name: str, block: str, rows: Sequence[Row], ks: Sequence[int], facts: Any) -> Table:
-    def accuracy(row: Row, k: int) -> Value:
-        spread = None if row.deviation is None else row.deviation[k]
-        return Value(row.mean[k], spread=spread, digits=2)
-
-    def gain(row: Row, k: int) -> Cell:
-        return Value(row.gain[k], digits=2, signed=True) if row.fine_tuned else ""
-
-    names = [row.name if row.fine_tuned else f"{row.name}, before" for row in rows]
-    accuracies = mark_best([[accuracy(row, k) for k in ks] for row in rows])
-    gains = [[gain(row, k) for k in ks] for row in rows]
+    accuracies = mark_best(
+        [[Value(row.mean[k], spread=row.deviation.get(k), digits=2) for k in ks] for row in rows]
+    )
+    cells: list[list[Cell]] = []
+    for row, accuracy in zip(rows, accuracies, strict=True):
+        gains = [Value(row.gain[k], digits=2, signed=True) if row.fine_tuned else "" for k in ks]
+        cells.append([row.name if row.fine_tuned else f"{row.name}, before", *accuracy, *gains])
     columns = ["Method", *(f"Top-{k}" for k in ks), *(f"Gain {k}" for k in ks)]
-    cells = [[n, *a, *g] for n, a, g in zip(names, accuracies, gains, strict=True)]
     return _PROSE.table(block, columns, cells, facts, name=name, groups=[1], spread=_SPREAD)

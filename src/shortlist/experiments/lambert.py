@@ -1,16 +1,15 @@
 """The Lambert W figure: V(t) = W(exp t), its two approximations, and how exact and fast ours is."""
 
-import time
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from timeit import repeat
+from typing import Any
 
 import numpy as np
 from scipy.special import wrightomega
 
 from shortlist.experiments.report import Prose, Section
-from shortlist.experiments.units import Task, Unit
-from shortlist.experiments.workers import Context
-from shortlist.plots.charts import Chart, Scale, Series
+from shortlist.experiments.units import Context, Task, Unit
+from shortlist.plots.charts import Chart, Series
 from shortlist.special import lambertw_exp
 
 _PROSE = Prose("lambert")
@@ -41,8 +40,6 @@ class Measurements:
 class LambertTask(Task):
     """Measure errors and times at random arguments."""
 
-    result_type: ClassVar[type] = Measurements
-
     points: int
     repeats: int
     seed: int
@@ -60,13 +57,9 @@ class LambertTask(Task):
     def _measure(self, name: str, function: Any, t: Any) -> Measurement:
         # t has the type already: rounding it is not the function's error.
         error = _relative_error(function(t), t)
-        best = np.inf
-        for _ in range(self.repeats):
-            begin = time.perf_counter()
-            function(t)
-            best = min(best, time.perf_counter() - begin)
+        seconds = min(repeat(lambda: function(t), number=1, repeat=self.repeats))
         units = error / float(np.finfo(t.dtype).eps)
-        return Measurement(name, error, units, 1e9 * best / t.size)
+        return Measurement(name, error, units, 1e9 * seconds / t.size)
 
 
 def _relative_error(values: Any, t: Any) -> float:
@@ -87,16 +80,11 @@ def run(context: Context, *, points: int = 200_000, repeats: int = 20) -> Sectio
         points, repeats = min(points, 2000), 2
     unit = Unit("lambert", LambertTask(points, repeats, context.seed))
     (found,) = context.compute("lambert", [unit], alone=True)
-    columns = ["Precision", "Largest relative error", "in units of the type"]
-    rows = [
-        [m.name, f"{m.largest_error:.1e}", f"{m.units:.1f}", f"{m.nanoseconds:.1f}"]
-        for m in (found.double, found.single, found.scipy)
-    ]
     facts = {"found": found, "points": points}
     return _PROSE.section(
         "lambert",
         facts,
-        tables=[_PROSE.table("precision", [*columns, "Nanoseconds an element"], rows, facts)],
+        tables=[_PROSE.written_table("precision", facts)],
         figures_first=True,
         figures=[_PROSE.figure("curves", _charts(), facts)],
         result=found,
@@ -104,15 +92,13 @@ def run(context: Context, *, points: int = 200_000, repeats: int = 20) -> Sectio
 
 
 def _charts() -> list[Chart]:
-    def chart(title: str, t: Any, other: str, other_t: Any, values: Any, scale: Scale) -> Chart:
-        exact = Series("V(t)", t.tolist(), lambertw_exp(t).tolist())
-        near = Series(other, other_t.tolist(), values.tolist(), color=1, dash=1)
-        return Chart("t", "V(t)", [exact, near], title, y_scale=scale)
-
     below, above = np.linspace(-10, 0, 121), np.linspace(0, 10, 121)
     beyond_one = above[above >= 1.0]
-    values = beyond_one - np.log(beyond_one)
-    return [
-        chart("t < 0", below, "exp t", below, np.exp(below), "log"),
-        chart("t > 0", above, "t − log t", beyond_one, values, "linear"),
-    ]
+
+    def curves(t: Any, name: str, near_t: Any, near: Any) -> list[Series]:
+        exact = Series("V(t)", t.tolist(), lambertw_exp(t).tolist())
+        return [exact, Series(name, near_t.tolist(), near.tolist(), color=1, dash=1)]
+
+    left = curves(below, "exp t", below, np.exp(below))
+    right = curves(above, "t − log t", beyond_one, beyond_one - np.log(beyond_one))
+    return [Chart("t", "V(t)", left, "t < 0", y_scale="log"), Chart("t", "V(t)", right, "t > 0")]

@@ -96,17 +96,18 @@ def methods(dataset: str) -> tuple[str, ...]:
 
 def accuracy(dataset: str, method: str, k: int) -> float:
     """Return the paper's top-k accuracy (%) of a method on a data set."""
-    rows = _rows(dataset)
+    rows, columns = _rows(dataset), ks(dataset)
     if method not in rows:
         raise ValueError(f"method must be one of {', '.join(rows)} for {dataset}, got {method!r}")
-    return rows[method][_column(dataset, k)]
+    if k not in columns:
+        raise ValueError(f"k must be one of {columns} for {dataset}, got {k!r}")
+    return rows[method][columns.index(k)]
 
 
 def best_methods(dataset: str, k: int) -> tuple[str, ...]:
     """Return the methods with the largest top-k accuracy, those in bold in the paper."""
-    column, rows = _column(dataset, k), _rows(dataset)
-    largest = max(row[column] for row in rows.values())
-    return tuple(method for method, row in rows.items() if row[column] == largest)
+    numbers = {method: accuracy(dataset, method, k) for method in methods(dataset)}
+    return tuple(method for method in numbers if numbers[method] == max(numbers.values()))
 
 
 def split_method(method: str) -> tuple[str, int]:
@@ -123,6 +124,11 @@ def family_of(method: str) -> Family:
     return FAMILIES[split_method(method)[0]]
 
 
+def is_truncated(method: str) -> bool:
+    """Return whether a method trains a truncated loss, which is not convex."""
+    return family_of(method).loss == "truncated_entropy"
+
+
 def display_name(method: str) -> str:
     """Return a method's name for people: "top-3 SVM" for "topk-svm:3"."""
     return family_of(method).name.format(k=split_method(method)[1])
@@ -132,10 +138,3 @@ def _rows(dataset: str) -> Accuracies:
     if dataset not in datasets():
         raise ValueError(f"dataset must be one of {', '.join(datasets())}, got {dataset!r}")
     return (TABLE_2 | TABLE_3)[dataset]
-
-
-def _column(dataset: str, k: int) -> int:
-    columns = ks(dataset)
-    if k not in columns:
-        raise ValueError(f"k must be one of {columns} for {dataset}, got {k!r}")
-    return columns.index(k)

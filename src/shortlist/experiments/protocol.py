@@ -10,7 +10,7 @@ import base64
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -44,13 +44,14 @@ def classifier(method: str, **parameters: Any) -> TopKClassifier:
     return TopKClassifier(loss, k=k, **{"fit_intercept": False, **parameters})
 
 
+def loss_of(method: str) -> losses.Loss:
+    """Return the loss of a method."""
+    return classifier(method).make_loss()
+
+
 def kernels_of(method: str) -> str:
     """The compiled code that training with a method runs: one for each type of specification."""
-    return type(_loss(method).spec).__name__
-
-
-def _loss(method: str) -> losses.Loss:
-    return classifier(method).make_loss()
+    return type(loss_of(method).spec).__name__
 
 
 def relative_cost(method: str) -> float:
@@ -86,6 +87,11 @@ class Chosen:
     packed_hits: str
     n_test: int
 
+    @classmethod
+    def of(cls, model: Model, hits: NDArray[np.bool_]) -> Self:
+        packed = base64.b64encode(np.packbits(hits).tobytes()).decode("ascii")
+        return cls(model, packed, len(hits))
+
     def hits(self) -> NDArray[np.bool_]:
         packed = np.frombuffer(base64.b64decode(self.packed_hits), np.uint8)
         return np.unpackbits(packed, count=self.n_test).astype(bool)
@@ -114,8 +120,6 @@ class PathResult:
 @dataclass(frozen=True)
 class PathTask(Task):
     """One method along C = scale 10^(exponent / per_decade)."""
-
-    result_type: ClassVar[type] = PathResult
 
     method: str
     ks: tuple[int, ...]
@@ -154,9 +158,9 @@ class _Path:
         self.classifier = classifier(
             task.method, tol=task.tol, max_epochs=task.max_epochs, random_state=task.seed
         )
-        self.convex = _loss(task.method).convex
+        self.convex = loss_of(task.method).convex
         self.models: dict[int, Model] = {}
-        #: Ranks of the test examples' labels, by exponent.
+        #: Ranks of the test examples' labels, from 1, by exponent.
         self.ranks: dict[int, NDArray] = {}
         #: Exponents whose model did not converge when it was trained again on all examples.
         self.failed_again: set[int] = set()
@@ -167,26 +171,23 @@ class _Path:
 
         def visit(fitted: Any) -> bool:
             exponent = exponent_of[fitted.C]
-            val = _accuracies(_ranks(fitted, self.X_val, self.y_val), fitted)
+            val = accuracies(self.y_val, fitted.decision_function(self.X_val), fitted.classes_)
             self.models[exponent] = self._model(fitted, val)
-            if self.parts.X_val is not None:
+            if self.parts.val is not None:
                 self._test(exponent, fitted)
             return self._is_enough(exponent)
 
         if exponent_of:
             self.classifier.fit_path(self.X, self.y, exponent_of, callback=visit)
 
-    def best(self, k: int) -> int | None:
-        """The exponent with the best top-k accuracy on the validation part; ties: the smallest."""
-        return max(self._eligible(), key=lambda e: self.models[e].val[k - 1], default=None)
+    def best(self, k: int, *, largest: bool = False) -> int | None:
+        """The exponent with the best top-k accuracy on the validation part.
 
-    def _last_best(self, k: int) -> int | None:
-        """As :meth:`best`, but of ties the largest."""
-        return max(self._eligible(), key=lambda e: (self.models[e].val[k - 1], e), default=None)
-
-    def _eligible(self) -> list[int]:
+        Of equally good ones it is the smallest, or the largest.
+        """
         converged = {e for e, model in self.models.items() if model.converged}
-        return sorted(converged - self.failed_again)
+        eligible = sorted(converged - self.failed_again, reverse=largest)
+        return max(eligible, key=lambda e: self.models[e].val[k - 1], default=None)
 
     def is_best_at(self, exponent: int) -> bool:
         return any(self.best(k) == exponent for k in self.task.ks)
@@ -199,10 +200,7 @@ class _Path:
             if not untested:
                 break
             self._train_again(untested)
-        return {
-            k: Chosen(self.models[e], _packed(self.ranks[e] <= k), len(self.ranks[e]))
-            for k, e in best.items()
-        }
+        return {k: Chosen.of(self.models[e], self.ranks[e] <= k) for k, e in best.items()}
 
     def _is_enough(self, exponent: int) -> bool:
         """Whether the path ends here: larger values of C are not worth a try."""
@@ -214,7 +212,7 @@ class _Path:
             return True
         if not self.convex:
             return False  # each C has a local minimum of its own: a fall is not the end
-        last_best = [self._last_best(k) for k in self.task.ks]
+        last_best = [self.best(k, largest=True) for k in self.task.ks]
         return all(last is not None and exponent - last >= MAX_WORSE_VALUES for last in last_best)
 
     def _train_again(self, exponents: set[int]) -> None:
@@ -230,8 +228,10 @@ class _Path:
                 self.failed_again.add(exponent)
 
     def _test(self, exponent: int, fitted: Any) -> None:
-        ranks = self.ranks[exponent] = _ranks(fitted, self.parts.X_test, self.parts.y_test)
-        self.models[exponent] = replace(self.models[exponent], test=_accuracies(ranks, fitted))
+        y, scores = self.parts.y_test, fitted.decision_function(self.parts.X_test)
+        self.ranks[exponent] = true_label_ranks(y, scores, labels=fitted.classes_)[0]
+        test = accuracies(y, scores, fitted.classes_)
+        self.models[exponent] = replace(self.models[exponent], test=test)
 
     @staticmethod
     def _model(fitted: Any, val: tuple[float, ...]) -> Model:
@@ -239,24 +239,12 @@ class _Path:
         return Model(fitted.C, r.primal, r.relative_gap, r.epochs, r.seconds, r.status, val)
 
 
-def _ranks(fitted: Any, X: Any, y: Any) -> NDArray:
-    """The rank of each example's label, from 1. Ties count in its favour, as in the paper."""
-    return true_label_ranks(y, fitted.decision_function(X), labels=fitted.classes_)[0]
-
-
-def _accuracies(ranks: NDArray, fitted: Any) -> tuple[float, ...]:
-    """Top-k accuracy in per cent for k = 1, ..., 10."""
-    max_k = min(MAX_K, len(fitted.classes_))
-    return tuple(100.0 * float(np.mean(ranks <= k)) for k in range(1, max_k + 1))
-
-
 def accuracies(
     y: Any, scores: NDArray, classes: NDArray, max_k: int = MAX_K, ties: str = "optimistic"
 ) -> tuple[float, ...]:
-    """Top-k accuracy of scores, one column a class, in per cent for k = 1, ..., max_k."""
+    """Top-k accuracy of scores, one column a class, in per cent for k = 1, ..., max_k.
+
+    Ties count in the label's favour, as in the paper, unless ``ties`` says otherwise.
+    """
     curve = topk_accuracy_curve(y, scores, min(max_k, len(classes)), ties, labels=classes)
     return tuple((100 * curve).tolist())
-
-
-def _packed(hits: NDArray[np.bool_]) -> str:
-    return base64.b64encode(np.packbits(hits).tobytes()).decode("ascii")

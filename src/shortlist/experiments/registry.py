@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from shortlist.experiments.report import Report, Section
-    from shortlist.experiments.workers import Context
+    from shortlist.experiments.units import Context
 
 ALL = "all"
 
@@ -31,19 +31,28 @@ class Experiment:
     """A table or figure of the paper that can be computed.
 
     ``home`` names the function that does it, "module:function" within this package. It is called
-    with a :class:`~shortlist.experiments.workers.Context` and options by name, and returns a
-    :class:`~shortlist.experiments.report.Section`. ``dataset`` is handed to it where one function
-    serves several data sets; ``extra`` is the extra of the package that it needs.
+    with a :class:`~shortlist.experiments.units.Context` and options by name, and returns a
+    :class:`~shortlist.experiments.report.Section`. ``data`` is "taken" or "needed" where it may or
+    must be given, and ``hint`` says how. ``dataset`` is handed to it where one function serves
+    several data sets; ``extra`` is the extra of the package that it needs.
     """
 
     name: str
     shows: str
     summary: str
     home: str
-    takes_data: bool = False
-    needs_data: bool = False
-    dataset: str | None = None
-    extra: str | None = None
+    data: str = ""
+    dataset: str = ""
+    extra: str = ""
+    hint: str = ""
+
+    @property
+    def takes_data(self) -> bool:
+        return self.data != ""
+
+    @property
+    def needs_data(self) -> bool:
+        return self.data == "needed"
 
     def function(self) -> Callable[..., Section]:
         module, _, name = self.home.partition(":")
@@ -51,35 +60,31 @@ class Experiment:
             function = getattr(import_module(f"shortlist.experiments.{module}"), name)
         except ImportError as error:
             # A missing extra is the user's to install; anything else would be a bug here.
-            if self.extra is None or (error.name or "").startswith("shortlist"):
+            if not self.extra or (error.name or "").startswith("shortlist"):
                 raise
             raise ModuleNotFoundError(
                 f"{self.name} needs the package {error.name or self.extra}, which cannot be used. "
                 f"Install it with: pip install 'shortlist[{self.extra}]'"
             ) from error
-        return function if self.dataset is None else partial(function, dataset=self.dataset)
+        return partial(function, dataset=self.dataset) if self.dataset else function
 
     def options(self) -> dict[str, Any]:
         """Its own options, beyond those of :func:`run`, and their defaults."""
         import inspect
 
-        shared = {"context", "data", "test_data", "download"}
-        shared |= set() if self.dataset is None else {"dataset"}
+        shared = {
+            "context",
+            "data",
+            "test_data",
+            "download",
+            *(["dataset"] if self.dataset else []),
+        }
         parameters = inspect.signature(self.function()).parameters
         return {name: p.default for name, p in parameters.items() if name not in shared}
 
 
-#: The experiments by name. The column "data" of the table says whether one takes data or needs it.
-EXPERIMENTS = {
-    name: Experiment(
-        *(name, shows, summary, home),
-        takes_data=data != "",
-        needs_data=data == "needed",
-        dataset=dataset or None,
-        extra=extra or None,
-    )
-    for name, shows, summary, home, data, dataset, extra in read_table("experiments.csv")
-}
+#: The experiments by name.
+EXPERIMENTS = {name: Experiment(name, *others) for name, *others in read_table("experiments.csv")}
 
 
 @dataclass(frozen=True)
@@ -139,111 +144,93 @@ def run(
     **options
         What the experiment itself offers, see ``EXPERIMENTS[name].options()``.
     """
+    from joblib import cpu_count
+
     from shortlist.experiments.report import Report, folder
-    from shortlist.experiments.workers import Context, default_jobs
+    from shortlist.experiments.report.terminal import show
+    from shortlist.experiments.units import Context
 
     if name not in EXPERIMENTS and name != ALL:
         raise ValueError(f"the experiment must be one of {', '.join(names())}; got {name!r}")
     if jobs is not None and (not isinstance(jobs, int) or jobs < 1):
         raise ValueError(f"jobs must be a positive integer, got {jobs!r}")
-    _check_data(name, data)
-    _check_options(name, options)
-    context = Context(Path(output), jobs or default_jobs(), seed, quick, progress)
+    _check(name, data, options)
+    context = Context(Path(output), jobs or cpu_count(), seed, quick, progress)
     wanted = [EXPERIMENTS[name]] if name != ALL else list(EXPERIMENTS.values())
     calls = {each: {**_data_options(each, data, test_data, download), **options} for each in wanted}
-    sections, skipped = _run_each(calls, context, console, may_skip=name == ALL)
-    title = "Loss functions for top-k error, recomputed"
-    title = sections[0].title if len(sections) == 1 else title
-    report = Report(title, sections, _environment(context.jobs, seed, quick), skipped)
-    page, *others = folder.write(report, context.output)
-    return Outcome(report, page, (page, *others))
-
-
-def _run_each(
-    calls: Mapping[Experiment, Mapping[str, Any]],
-    context: Context,
-    console: Console | None,
-    *,
-    may_skip: bool,
-) -> tuple[list[Section], list[tuple[str, str]]]:
-    """The sections, and the experiments that lack their data or a package, with the reason."""
-    from shortlist.experiments.report.terminal import show
-    from shortlist.experiments.table3 import ranks_section
-    from shortlist.experiments.table3_section import Table3Result
-
     sections: list[Section] = []
     skipped: list[tuple[str, str]] = []
-
-    def add(section: Section) -> None:
+    for section in _sections(calls, context, skipped if name == ALL else None):
         sections.append(section)
         if console is not None:
             show(section, console)
+    title = (
+        sections[0].title if len(sections) == 1 else "Loss functions for top-k error, recomputed"
+    )
+    report = Report(title, sections, _environment(context), skipped)
+    files = folder.write(report, context.output)
+    return Outcome(report, files[0], tuple(files))
 
+
+def _sections(
+    calls: Mapping[Experiment, Mapping[str, Any]],
+    context: Context,
+    skipped: list[tuple[str, str]] | None,
+) -> Iterator[Section]:
+    """Compute each section. Experiments that lack their data or a package go to ``skipped``."""
+    from shortlist.experiments.table3 import ranks_section
+    from shortlist.experiments.table3_section import Table3Result
+
+    results = []
     try:
         for experiment, call in calls.items():
             try:
-                add(experiment.function()(context, **call))
+                section = experiment.function()(context, **call)
+                results += [section.result] if isinstance(section.result, Table3Result) else []
+                yield section
             except (MissingData, ModuleNotFoundError) as error:
-                if not may_skip:
+                if skipped is None:
                     raise
                 skipped.append((experiment.name, str(error)))
     except (KeyboardInterrupt, SystemExit):
         if context.progress is not None:
-            context.progress.print(
-                f"Stopped. What is finished is kept in {context.output}: "
-                "the same command goes on there.",
-                highlight=False,
-            )
+            kept = f"Stopped. What is finished is kept in {context.output}: "
+            context.progress.print(kept + "the same command goes on there.", highlight=False)
         raise
     # Mean ranks over the data sets of Table 3, where there are several.
-    results = [each.result for each in sections if isinstance(each.result, Table3Result)]
     if len(results) > 1:
-        add(ranks_section(results))
-    return sections, skipped
+        yield ranks_section(results)
 
 
-def _check_data(name: str, data: Any) -> None:
-    """Whether data goes with what is to run."""
+def _check(name: str, data: Any, options: Mapping[str, Any]) -> None:
+    """Whether data and options go with what is to run."""
     takers = [each.name for each in EXPERIMENTS.values() if each.takes_data]
     if isinstance(data, Mapping):
-        if unknown := sorted(set(data) - set(takers)):
-            raise ValueError(
-                f"data names {', '.join(unknown)}; data is taken by {', '.join(takers)}"
-            )
+        if unknown := ", ".join(sorted(set(data) - set(takers))):
+            raise ValueError(f"data names {unknown}; data is taken by {', '.join(takers)}")
     elif data is not None and name == ALL:
         raise ValueError("with all, data must say which experiment each file is for")
     elif data is not None and name not in takers:
         raise ValueError(f"{name} takes no data: it makes its own")
+    if options and name == ALL:
+        raise UnknownOption(f"all takes no options of its own, got {', '.join(options)}")
+    for option in options:
+        if option not in (known := EXPERIMENTS[name].options()):
+            has = ", ".join(known) or "no options"
+            raise UnknownOption(f"{name} has no option {option!r}; it has {has}")
 
 
 def _data_options(
     experiment: Experiment, data: Any, test_data: Any, download: bool
 ) -> dict[str, Any]:
     """The options by which an experiment gets its data."""
-    if not experiment.takes_data:
-        return {}
     file = data.get(experiment.name) if isinstance(data, Mapping) else data
-    given: dict[str, Any] = {"data": None if file is None else Path(file)}
-    if experiment.needs_data:
-        given["test_data"] = None if test_data is None else Path(test_data)
-        given["download"] = download
-    return given
+    files = {"data": file, "test_data": test_data if experiment.needs_data else None}
+    given = {name: Path(each) for name, each in files.items() if each is not None}
+    return given | ({"download": download} if experiment.needs_data else {})
 
 
-def _check_options(name: str, options: Mapping[str, Any]) -> None:
-    if not options:
-        return
-    if name == ALL:
-        raise UnknownOption(f"all takes no options of its own, got {', '.join(options)}")
-    known = EXPERIMENTS[name].options()
-    for option in options:
-        if option not in known:
-            raise UnknownOption(
-                f"{name} has no option {option!r}; it has {', '.join(known) or 'no options'}"
-            )
-
-
-def _environment(jobs: int, seed: int, quick: bool) -> dict[str, str]:
+def _environment(context: Context) -> dict[str, str]:
     import platform
     from datetime import datetime
 
@@ -257,10 +244,10 @@ def _environment(jobs: int, seed: int, quick: bool) -> dict[str, str]:
         "Paper": CITATION,
         "Shortlist": __version__,
         "Python": f"{platform.python_version()}, NumPy {np.__version__}, Numba {numba.__version__}",
-        "Machine": f"{processor_name()}, {os.cpu_count()} processors, {jobs} used",
+        "Machine": f"{processor_name()}, {os.cpu_count()} processors, {context.jobs} used",
         "Made": datetime.now().astimezone().strftime("%Y-%m-%d %H:%M %Z"),
-        "Seed": str(seed),
+        "Seed": str(context.seed),
     }
-    if quick:
+    if context.quick:
         environment["Note"] = "A quick version: its numbers mean little."
     return environment

@@ -3,10 +3,11 @@
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
-from itertools import combinations
-from typing import Any, ClassVar, NamedTuple
+from itertools import product
+from typing import Any
 
 import numpy as np
+from scipy.spatial.distance import pdist
 
 from shortlist import losses
 from shortlist.datasets import make_circle
@@ -15,8 +16,7 @@ from shortlist.experiments.comparison import Dataset, accuracy_rows, mark_best
 from shortlist.experiments.descents import Primal
 from shortlist.experiments.protocol import accuracies, classifier, kernels_of
 from shortlist.experiments.report import Prose, Section, Value
-from shortlist.experiments.units import Task, Unit
-from shortlist.experiments.workers import Context
+from shortlist.experiments.units import Context, Task, Unit
 from shortlist.plots.charts import Chart, Picture, numbered_series
 
 KS = (1, 2)
@@ -28,6 +28,8 @@ TRUNCATED = "trunc-ent:2"
 SEVERAL = "several"
 #: The models of the paper's Figure 3, each chosen for this k.
 _FIGURE_3 = {"smooth-topk-svm:1": 1, TRUNCATED: 2}
+#: Do two classes have the same weights at these methods' optimum? The notes say so.
+_EXACT = ("svm-multi", "lr-multi")
 #: The relative gap at which a model's weights count as the optimum's own.
 _OPTIMUM_GAP = 1e-7
 #: Weights of two classes that are nearer than this share of the longest count as the same.
@@ -65,19 +67,9 @@ class CircleResult:
     seconds: dict[str, float]
 
 
-class _Shown(NamedTuple):
-    """A model of Figure 3, and its accuracies in the paper."""
-
-    name: str
-    model: DrawModel
-    paper: tuple[float, float]
-
-
 @dataclass(frozen=True)
 class DrawTask(Task):
     """Train one method on one draw for every C; choose a model for each k."""
-
-    result_type: ClassVar[type] = DrawResult
 
     method: str
     draw: int
@@ -96,38 +88,33 @@ class DrawTask(Task):
     def run(self, payload: None = None) -> DrawResult:
         clock = time.perf_counter()
         (X, y), (X_val, y_val), (X_test, y_test) = map(self.part, PARTS)
-        Cs = [2.0**exponent for exponent in self.exponents]
         limits = {"tol": self.tol, "max_epochs": self.max_epochs, "random_state": self.seed}
         model = classifier(self.method, fit_intercept=self.intercept, **limits)
-        fitted = model.fit_path(X, y, Cs)
-        weights = [_weights(one) for one in fitted]
-        converged = [one.result_.status == "converged" for one in fitted]
-        if self.starts > 1:
-            random = np.random.default_rng([self.seed, self.draw])
-            found = [
-                best_of_starts(model.k, X, y, C, w, self.starts, random)
-                for C, w in zip(Cs, weights, strict=True)
-            ]
-            weights, converged = [w for w, _ in found], [ended for _, ended in found]
-        eligible = [i for i in range(len(Cs)) if converged[i]]
-        if not eligible:
-            raise ValueError(
-                f"no model of {paper.display_name(self.method)} on draw {self.draw + 1} met its "
-                f"tolerance of {self.tol:g} in {self.max_epochs} epochs; allow more of either"
-            )
-        classes = fitted[0].classes_
+        random = np.random.default_rng([self.seed, self.draw])
+        classes = np.unique(y)
 
         def tested(X: Any, y: Any, weights: Any) -> tuple[float, ...]:
             # A tie counts by its chance of being broken well.
             return accuracies(y, scores(X, weights), classes, max(KS), "expected")
 
-        on_val = [tested(X_val, y_val, w) for w in weights]
+        eligible = []
+        for fitted in model.fit_path(X, y, [2.0**exponent for exponent in self.exponents]):
+            weights, converged = _weights(fitted), fitted.result_.status == "converged"
+            if self.starts > 1:
+                found = best_of_starts(model.k, X, y, fitted.C, weights, self.starts, random)
+                weights, converged = found
+            if converged:
+                eligible.append((tested(X_val, y_val, weights), fitted.C, weights))
+        if not eligible:
+            raise ValueError(
+                f"no model of {paper.display_name(self.method)} on draw {self.draw + 1} met its "
+                f"tolerance of {self.tol:g} in {self.max_epochs} epochs; allow more of either"
+            )
         chosen = {}
         for k in KS:
-            best = max(eligible, key=lambda i: on_val[i][k - 1])
-            on_test = tested(X_test, y_test, weights[best])
-            rows = tuple(tuple(row) for row in weights[best].tolist())
-            chosen[k] = DrawModel(Cs[best], on_val[best], on_test, rows)
+            on_val, C, weights = max(eligible, key=lambda each: each[0][k - 1])
+            rows = tuple(tuple(row) for row in weights.tolist())
+            chosen[k] = DrawModel(C, on_val, tested(X_test, y_test, weights), rows)
         seconds = time.perf_counter() - clock
         nearest = None
         if self.exact_C is not None:
@@ -159,9 +146,8 @@ def _weights(model: Any) -> Any:
 
 def _nearest_classes(weights: Any) -> float:
     """The distance of the two most similar classes' weights, as a share of the longest weight."""
-    columns = weights.T
-    nearest = min(np.linalg.norm(a - b) for a, b in combinations(columns, 2))
-    return float(nearest / max(np.linalg.norm(columns, axis=1).max(), np.finfo(float).tiny))
+    longest = max(np.linalg.norm(weights, axis=0).max(), np.finfo(float).tiny)
+    return float(pdist(weights.T).min() / longest)
 
 
 def best_of_starts(
@@ -175,10 +161,8 @@ def best_of_starts(
     classes, codes = np.unique(y, return_inverse=True)
     primal = Primal(X, codes, len(classes), losses.get("truncated_entropy", k=k), C)
     length = max(float(np.linalg.norm(first)), 1.0)
-    starts = [first[:-1]]
-    for _ in range(n_starts - 1):
-        direction = random.normal(size=starts[0].size).reshape(starts[0].shape)
-        starts.append(length * direction / np.linalg.norm(direction))
+    others = random.normal(size=(n_starts - 1, *first[:-1].shape))
+    starts = [first[:-1], *(length * each / np.linalg.norm(each) for each in others)]
     found = [primal.minimised(start, mean=True) for start in starts]
     best = min(found, key=lambda result: float(result.fun))
     weights = best.x.reshape(starts[0].shape)
@@ -217,8 +201,7 @@ def run(
         DrawTask(
             *(method, draw, context.seed, n_train, n_test),
             *(exponents, tol, max_epochs, intercept, n),
-            # Do two classes have the same weights at the optimum? The notes say so.
-            exact_C=1.0 if method in ("svm-multi", "lr-multi") else None,
+            exact_C=1.0 if method in _EXACT else None,
         )
         for draw in range(draws)
         for method, n in rows.values()
@@ -239,14 +222,14 @@ def _section(by_row: Mapping[str, list[DrawResult]], starts: int, tasks: list[Dr
     ours = {row: mean for row, mean in means.items() if row != SEVERAL}
     rows = accuracy_rows(circle, ours, spreads, {("svm-multi", k): "†" for k in KS})
     if SEVERAL in by_row:
-        several = zip(means[SEVERAL], spreads[SEVERAL], strict=True)
         name = f"{paper.display_name(TRUNCATED)}, {starts} starts"
-        rows = mark_best([*rows, [name, *(Value(mean, spread=s) for mean, s in several)]])
+        several = zip(means[SEVERAL], spreads[SEVERAL], strict=True)
+        rows.append([name, *(Value(mean, spread=s) for mean, s in several)])
     draw = _figure_draw(by_row)
-    shown = [
-        _Shown(paper.display_name(m), by_row[m][draw].chosen[k], paper.FIGURE_3[m])
+    shown = {
+        paper.display_name(m): (by_row[m][draw].chosen[k], paper.FIGURE_3[m])
         for m, k in _FIGURE_3.items()
-    ]
+    }
     facts = {
         "task": tasks[0],
         "draws": len(tasks),
@@ -256,23 +239,25 @@ def _section(by_row: Mapping[str, list[DrawResult]], starts: int, tasks: list[Dr
         "spread": np.mean(list(spreads.values()), axis=0),
         "truncated": tested[TRUNCATED][:, 1],
         "several": tested[SEVERAL][:, 1] if SEVERAL in by_row else None,
-        "tied": {m: _tied_draws(by_row[m]) for m in ("svm-multi", "lr-multi")},
+        # On how many draws two classes have the same weights at the optimum.
+        "tied": {
+            m: sum((r.nearest_at_optimum or 0.0) < _MAX_TIED_DISTANCE for r in by_row[m])
+            for m in _EXACT
+        },
         "cells": len(KS) * len(ours),
         "outside": _outside_our_range(tested),
         "draw": draw,
         "shown": shown,
     }
-    remarks = ["one_draw", *(["starts"] if SEVERAL in by_row else []), "order"]
-    rings = [_ring(tasks[draw], each) for each in shown]
+    rings = [_ring(tasks[draw], name, model) for name, (model, _) in shown.items()]
     return _PROSE.section(
         "circle",
         facts,
-        tables=[_PROSE.table("accuracy", circle.columns, rows, facts, spread=_SPREAD)],
+        tables=[_PROSE.table("accuracy", circle.columns, mark_best(rows), facts, spread=_SPREAD)],
         figures=[
             _PROSE.figure("rings", rings, facts),
             _PROSE.figure("draws", [_quantiles(tested, k, starts) for k in KS], facts),
         ],
-        remarks=[_PROSE.remark(block, facts) for block in remarks],
         result=CircleResult(
             {row: tuple(map(tuple, values.tolist())) for row, values in tested.items()},
             {row: sum(r.seconds for r in results) for row, results in by_row.items()},
@@ -280,19 +265,13 @@ def _section(by_row: Mapping[str, list[DrawResult]], starts: int, tasks: list[Dr
     )
 
 
-def _tied_draws(results: list[DrawResult]) -> int:
-    """On how many draws two classes have the same weights at the optimum."""
-    return sum((result.nearest_at_optimum or 0.0) < _MAX_TIED_DISTANCE for result in results)
-
-
 def _outside_our_range(tested: Mapping[str, Any]) -> list[tuple[str, int, float, float, float]]:
     """Numbers that could not have come from one of our draws: whose, theirs, our range."""
     outside = []
-    for method in paper.methods("circle"):
-        for k in KS:
-            theirs, ours = paper.accuracy("circle", method, k), tested[method][:, k - 1]
-            if not ours.min() <= theirs <= ours.max():
-                outside.append((paper.display_name(method), k, theirs, ours.min(), ours.max()))
+    for method, k in product(paper.methods("circle"), KS):
+        theirs, ours = paper.accuracy("circle", method, k), tested[method][:, k - 1]
+        if not ours.min() <= theirs <= ours.max():
+            outside.append((paper.display_name(method), k, theirs, ours.min(), ours.max()))
     return outside
 
 
@@ -303,9 +282,9 @@ def _figure_draw(by_row: Mapping[str, list[DrawResult]]) -> int:
     return int(np.abs(np.subtract(found, theirs)).sum(axis=(0, 2)).argmin())
 
 
-def _ring(task: DrawTask, shown: _Shown) -> Picture:
+def _ring(task: DrawTask, name: str, model: DrawModel) -> Picture:
     """The training points, and in each direction the labels that a model predicts."""
-    title = "{}\ntop-1 {:.1f}%, top-2 {:.1f}%".format(shown.name, *shown.model.test)
+    title = "{}\ntop-1 {:.1f}%, top-2 {:.1f}%".format(name, *model.test)
 
     def paint(ax: Any) -> None:
         from shortlist.plots import CirclePredictionsDisplay
@@ -313,7 +292,7 @@ def _ring(task: DrawTask, shown: _Shown) -> Picture:
         X, y = task.part("train")
         angles = np.linspace(0.0, 2 * np.pi, 1440, endpoint=False)
         directions = np.column_stack([np.cos(angles), np.sin(angles)])
-        predicted = scores(directions, np.array(shown.model.weights))
+        predicted = scores(directions, np.array(model.weights))
         CirclePredictionsDisplay.from_predictions(
             X, y + 1, angles, predicted, classes=np.arange(1, 4), ax=ax, title=title
         )

@@ -5,33 +5,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
-
-from shortlist import datasets
-from shortlist.datasets.downloads import SOURCES
 from shortlist.experiments import paper
-from shortlist.experiments.comparison import (
-    STAND_INS,
-    Dataset,
-    DatasetOutcome,
-    family_starts,
-    is_truncated,
-    mean_ranks,
-)
+from shortlist.experiments.comparison import Dataset, family_starts, mean_ranks
 from shortlist.experiments.descents import STEPS_SHOWN, DescentTask
-from shortlist.experiments.parts import (
-    MissingData,
-    Parts,
-    in_single,
-    letter_parts,
-    parts_of,
-    read_parts,
-)
+from shortlist.experiments.parts import Parts, known_parts, read_parts
 from shortlist.experiments.protocol import PathResult, PathTask, kernels_of, relative_cost
 from shortlist.experiments.report import Cell, Prose, Section, Table, Value
-from shortlist.experiments.table3_section import Table3Result, section
-from shortlist.experiments.units import Unit
-from shortlist.experiments.workers import Context
+from shortlist.experiments.table3_section import DatasetOutcome, Table3Result, section
+from shortlist.experiments.units import Context, Unit
 
 #: Passes over the data at each C. Gradient steps of the truncated losses are cheaper, and many.
 MAX_EPOCHS = 300
@@ -40,14 +21,7 @@ MAX_DESCENT_EPOCHS = 2000
 _QUICK_EXAMPLES, _QUICK_EXPONENTS, _QUICK_EPOCHS = 600, (-4, -2, 0, 2), 300
 #: The paper's range of C.
 _SMALLEST_C, _LARGEST_C = 1e-5, 1e3
-_HINTS = {
-    "caltech101": "give the file caltech101_silhouettes_28_split1.mat, or an .npz with the same "
-    "parts",
-    "news20": "give LibSVM's file (and test file), or allow the download from LibSVM's site",
-    "aloi": "give LibSVM's file (and test file), or allow the download from LibSVM's site",
-}
 _RANKS_PROSE = Prose("ranks")
-_FEATURES_HINT = "give a folder with train.npy, train.labels.npy and so on, or train.npz and so on"
 
 
 def run(
@@ -79,7 +53,7 @@ def run(
     parts = (
         read_parts(data, test_data, seed=context.seed, scale=scale)
         if data is not None
-        else _known_parts(dataset, context, download)
+        else known_parts(dataset, seed=context.seed, download=download)
     )
     if context.quick:
         parts = parts.subsample(_QUICK_EXAMPLES, context.seed)
@@ -97,30 +71,15 @@ def run(
     return section(outcome, tol, explain=not context.quick)
 
 
-def _known_parts(dataset: str, context: Context, download: bool) -> Parts:
-    """The examples of a data set that needs no file."""
-    if dataset == "letter":
-        # Single precision, as for all data here: a third less time, the same table to 0.3 points.
-        return letter_parts(np.float32)
-    if dataset in STAND_INS:
-        return parts_of(getattr(datasets, f"load_{dataset}")(random_state=context.seed))
-    if download and dataset in SOURCES:
-        return parts_of(datasets.fetch(dataset, random_state=context.seed), in_single)
-    raise MissingData(f"{dataset} needs its data: {_HINTS.get(dataset, _FEATURES_HINT)}")
-
-
 def _check_methods(dataset: Dataset, methods: Sequence[str] | str | None) -> tuple[str, ...]:
     known = dataset.methods
-    if methods is None:
-        return known
-    if isinstance(methods, str):
-        methods = methods.split(",")
-    for method in methods:
+    wanted = methods.split(",") if isinstance(methods, str) else methods
+    for method in wanted or ():
         if method not in known:
             raise ValueError(f"methods must be some of {', '.join(known)}; got {method!r}")
-    if not methods:
+    if wanted is not None and not wanted:
         raise ValueError("methods must not be empty")
-    return tuple(method for method in known if method in set(methods))
+    return tuple(method for method in known if wanted is None or method in wanted)
 
 
 def _task(
@@ -129,7 +88,7 @@ def _task(
     task = PathTask(method, dataset.ks, parts.fingerprint, tol, max_epochs, context.seed)
     if context.quick:
         return replace(task, exponents=_QUICK_EXPONENTS, extended_exponents=(-4, 2))
-    return replace(task, max_epochs=MAX_DESCENT_EPOCHS) if is_truncated(method) else task
+    return replace(task, max_epochs=MAX_DESCENT_EPOCHS) if paper.is_truncated(method) else task
 
 
 def _unit(dataset: Dataset, task: PathTask, parts: Parts, suffix: str = "") -> Unit:
@@ -149,7 +108,7 @@ def _descent_units(context: Context, tasks: Mapping[str, PathTask], parts: Parts
             kernels_of(method),
         )
         for method, task in tasks.items()
-        if is_truncated(method)
+        if paper.is_truncated(method)
     ]
 
 
@@ -159,11 +118,10 @@ def _on_paper_grid(
     """The convex methods with a far number again, on the grid the paper seems to have used.
 
     Its values are a decade apart in lambda = 1 / (C n), over the paper's range of C. Only where the
-    examples and
-    the validation part are the paper's: else the numbers differ in any case.
+    examples and the validation part are the paper's: else the numbers differ in any case.
     """
-    far = {method for method, _ in outcome.far_places if not is_truncated(method)}
-    if outcome.parts.X_val is None or not far or outcome.other_facts:
+    far = {method for method, _ in outcome.far_places if not paper.is_truncated(method)}
+    if outcome.parts.val is None or not far or outcome.other_facts:
         return {}
     n = outcome.parts.X_train.shape[0]
     low, high = math.ceil(math.log10(_SMALLEST_C * n)), math.floor(math.log10(_LARGEST_C * n))

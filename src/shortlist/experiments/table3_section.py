@@ -1,28 +1,29 @@
-"""The section of a data set of Table 3: tables with statistics, figures, remarks.
+"""What was computed for a data set of Table 3, and its section: tables, figures, remarks.
 
 The remarks say why some numbers are far from the paper's.
 """
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 from shortlist._progress import duration
 from shortlist.experiments import paper
 from shortlist.experiments.comparison import (
     MAX_POINTS_APART,
     Dataset,
-    DatasetOutcome,
     Place,
     accuracy_rows,
     compare,
     family_starts,
-    is_truncated,
+    mark_best,
     standard_error,
 )
 from shortlist.experiments.descents import DescentResult
+from shortlist.experiments.parts import Parts
 from shortlist.experiments.protocol import MAX_K, Model, PathResult
-from shortlist.experiments.report import Cell, Prose, Remark, Section, Table, Value
+from shortlist.experiments.report import Cell, Facts, Prose, Remark, Section, Table, Value
 from shortlist.plots.charts import Chart, Series
 
 Results = Mapping[str, PathResult]
@@ -40,6 +41,59 @@ _ALONG_C = (
     *("topk-svm:5", "smooth-topk-svm:5", "topk-ent:5", "trunc-ent:5"),
 )
 _PROSE = Prose("table3")
+
+
+class ComparedCell(NamedTuple):
+    """A cell of Table 3 by its name: our accuracy, the paper's, and ours on the paper's grid."""
+
+    name: str
+    ours: float
+    theirs: float | None
+    on_paper_grid: float | None
+
+
+@dataclass(frozen=True)
+class DatasetOutcome:
+    """What was computed for a data set."""
+
+    dataset: Dataset
+    parts: Parts
+    results: Mapping[str, PathResult]
+    descents: Sequence[DescentResult] = ()
+    #: Some methods again, with C on the grid that the paper seems to have used.
+    on_paper_grid: Mapping[str, PathResult] = field(default_factory=dict)
+
+    def cell(self, method: str, k: int) -> ComparedCell:
+        name, grid = f"{paper.display_name(method)} at top-{k}", self.on_paper_grid.get(method)
+        value = self.dataset.value(method, k, self.results[method].accuracy(k))
+        return ComparedCell(name, value.ours, value.paper, grid.accuracy(k) if grid else None)
+
+    def is_near_on_paper_grid(self, method: str, k: int) -> bool:
+        again = self.cell(method, k).on_paper_grid
+        return again is not None and not self.dataset.is_far(method, k, again)
+
+    @property
+    def far_places(self) -> list[Place]:
+        """The cells whose number is further than the tolerance from the paper's."""
+        places = [(method, k) for method in self.results for k in self.dataset.ks]
+        return [(m, k) for m, k in places if self.dataset.is_far(m, k, self.cell(m, k).ours)]
+
+    @property
+    def other_facts(self) -> dict[str, tuple[int, int]]:
+        """What shows that the examples are not the paper's: our number, and the paper's.
+
+        The paper's table rounds: 4096 is 4K in it.
+        """
+        if not self.dataset.in_paper:
+            return {}
+        key, train = self.dataset.key, self.parts.train
+        theirs = paper.TABLE_4[key]
+        facts = {
+            "classes": (train.n_classes, theirs.n_classes),
+            "training examples": (train.n_samples, theirs.n_train),
+            "features": (train.n_features, paper.RAW_FEATURES.get(key, theirs.n_features)),
+        }
+        return {what: both for what, both in facts.items() if abs(both[0] / both[1] - 1) > 0.03}
 
 
 @dataclass(frozen=True)
@@ -88,18 +142,23 @@ def section(outcome: DatasetOutcome, tol: float, *, explain: bool = True) -> Sec
     # Without a validation part only the models chosen for the table's ks are tested.
     every_k = tuple(range(1, min(MAX_K, parts.n_classes) + 1))
     panels = {
-        "gains": _gains_by_k(every_k if parts.X_val is not None else dataset.ks, results),
+        "gains": _gains_by_k(every_k if parts.val is not None else dataset.ks, results),
         "regularisation": _along_c(outcome),
         "descent": _along_descent(outcome),
     }
-    on_grid = [_paper_grid_table(outcome)] if outcome.on_paper_grid else []
+    again = outcome.on_paper_grid
+    on_grid = [_accuracies("paper_grid", dataset, again, {}, {})] if again else []
     details = [*paired_tables(dataset, results), _training_table(dataset, results)]
+    remarks = []
+    if explain:
+        remarks = explain_far_cells(outcome, outcome.far_places) + explain_left_out(outcome)
+        remarks += _PROSE.remarks("rows", {"dataset": dataset, "results": results})
     return _PROSE.section(
         dataset.key,
         facts,
         tables=[accuracy, *on_grid, *details],
         figures=[_PROSE.figure(block, each, facts) for block, each in panels.items() if each],
-        remarks=_remarks(outcome) if explain else [],
+        remarks=remarks,
         result=Table3Result.of(outcome),
     )
 
@@ -109,26 +168,27 @@ def section(outcome: DatasetOutcome, tol: float, *, explain: bool = True) -> Sec
 
 def accuracy_table(dataset: Dataset, results: Results) -> Table:
     """Our numbers, beside the paper's if any, with standard errors and what equals the best."""
-    ks = dataset.ks
-    chosen = {(m, k): each for m, r in results.items() for k, each in r.chosen.items() if k in ks}
-    n_test = max((each.n_test for each in chosen.values()), default=1)
-    ours = {method: [result.accuracy(k) for k in ks] for method, result in results.items()}
-    errors = {
-        method: [standard_error(each, n_test) for each in row] for method, row in ours.items()
-    }
-    best = _best_methods(results, ks)
+    best = _best_methods(results, dataset.ks)
+    compared = {(m, k): _compared(results, m, best.get(k), k) for m in results for k in dataset.ks}
     notes = {
-        (method, k): "°"
-        for (method, k), found in chosen.items()
-        if method != best[k]
-        if compare(found.hits(), chosen[best[k], k].hits()).p_value > SIGNIFICANT_P
+        place: "°"
+        for place, cell in compared.items()
+        if isinstance(cell, Value) and (cell.p_value or 0.0) > SIGNIFICANT_P
     }
     facts = {"dataset": dataset, "results": results, "significant": SIGNIFICANT_P}
-    rows = accuracy_rows(dataset, ours, errors, notes)
-    groups = family_starts(list(results))
-    return _PROSE.table(
-        "accuracy", dataset.columns, rows, facts, groups=groups, tolerance=MAX_POINTS_APART
-    )
+    table = _accuracies("accuracy", dataset, results, notes, facts)
+    return replace(table, rows=mark_best(table.rows))
+
+
+def _accuracies(
+    block: str, dataset: Dataset, results: Results, notes: Mapping[Place, str], facts: Facts
+) -> Table:
+    n_test = max((each.n_test for r in results.values() for each in r.chosen.values()), default=1)
+    ours = {method: [r.accuracy(k) for k in dataset.ks] for method, r in results.items()}
+    errors = {m: [standard_error(accuracy, n_test) for accuracy in row] for m, row in ours.items()}
+    rows, name = accuracy_rows(dataset, ours, errors, notes), block.replace("_", "-")
+    table = _PROSE.table(block, dataset.columns, rows, facts, name=name)
+    return replace(table, groups=family_starts(results), tolerance=MAX_POINTS_APART)
 
 
 def _best_methods(results: Results, ks: Sequence[int]) -> dict[int, str]:
@@ -154,98 +214,74 @@ def paired_tables(dataset: Dataset, results: Results) -> list[Table]:
             [paper.display_name(m), *(_compared(results, m, best.get(k), k) for k in dataset.ks)]
             for m in results
         ]
-        facts, groups = {"name": name}, family_starts(list(results))
-        if best:
-            tables.append(
-                _PROSE.table(
-                    "paired", dataset.columns, rows, facts, name=name, groups=groups, fold=True
-                )
-            )
+        table = _PROSE.table("paired", dataset.columns, rows, {"name": name}, name=name, fold=True)
+        tables += [replace(table, groups=family_starts(results))] if best else []
     return tables
 
 
 def _compared(results: Results, method: str, reference: str | None, k: int) -> Cell:
     if reference is None or method == reference or k not in results[method].chosen:
         return "–"
-    found = compare(results[method].chosen[k].hits(), results[reference].chosen[k].hits())
-    return Value(found.difference, spread=found.error, p_value=found.p_value, digits=2, signed=True)
-
-
-def _paper_grid_table(outcome: DatasetOutcome) -> Table:
-    table = accuracy_table(outcome.dataset, outcome.on_paper_grid)
-    # A few rows have no best among them.
-    rows = [
-        [replace(c, best=False, note="") if isinstance(c, Value) else c for c in row]
-        for row in table.rows
-    ]
-    retold = _PROSE.table("paper_grid", table.columns, rows, {}, name="paper-grid")
-    return replace(retold, groups=table.groups, tolerance=table.tolerance)
+    return compare(results[method].chosen[k].hits(), results[reference].chosen[k].hits())
 
 
 def _training_table(dataset: Dataset, results: Results) -> Table:
     rows: list[list[Cell]] = []
     for method, result in results.items():
-        models = {k: each.model for k, each in result.chosen.items() if k in dataset.ks}
-        gaps = [m.relative_gap for m in models.values() if math.isfinite(m.relative_gap)]
-        Cs = [f"{models[k].C:.3g}" if k in models else "–" for k in dataset.ks]
-        counts = [str(len(result.models)), str(result.n_left_out)]
-        gap = f"{max(gaps):.1e}" if gaps else "–"
-        rows.append([paper.display_name(method), *Cs, gap, *counts, Value(result.cpu_seconds)])
+        models = [result.chosen[k].model for k in dataset.ks if k in result.chosen]
+        gap = max((m.relative_gap for m in models if math.isfinite(m.relative_gap)), default=None)
+        Cs = [f"{result.chosen[k].model.C:.3g}" if k in result.chosen else "–" for k in dataset.ks]
+        shown = [*Cs, "–" if gap is None else f"{gap:.1e}"]
+        shown += [str(len(result.models)), str(result.n_left_out)]
+        rows.append([paper.display_name(method), *shown, Value(result.cpu_seconds)])
     chosen = [f"C for top-{k}" for k in dataset.ks]
     columns = ["Method", *chosen, "Relative gap", "Models", "Left out", "Seconds"]
-    groups = family_starts(list(results))
+    groups = family_starts(results)
     return _PROSE.table("training", columns, rows, {}, groups=groups, fold=True)
 
 
 # --- remarks -------------------------------------------------------------------------------------
 
 
-def _remarks(outcome: DatasetOutcome) -> list[Remark]:
-    remarks = explain_far_cells(outcome, outcome.far_places) + explain_left_out(outcome)
-    if outcome.dataset.in_paper and "svm-ova" in outcome.results:
-        remarks.append(_PROSE.remark("one_vs_all", {}))
-    return remarks
-
-
 def explain_far_cells(outcome: DatasetOutcome, far: Sequence[Place]) -> list[Remark]:
     """Remarks on the cells that lie further from the paper's numbers than the tolerance."""
-
-    def remark(block: str, places: Sequence[Place], **more: object) -> list[Remark]:
-        cells = [outcome.cell(m, k) for m, k in places]
-        facts = {"cells": cells, "key": outcome.dataset.key, **more}
-        return [_PROSE.remark(block, facts)] if places else []
-
     if not outcome.dataset.in_paper:
         return []
-    if not far:
-        return [_PROSE.remark("all_near", {"tolerance": MAX_POINTS_APART})]
-    if outcome.other_facts:
-        return [_PROSE.remark("other_data", {"facts": outcome.other_facts})]
-    below = [(m, k) for m, k in far if is_truncated(m) and k < paper.split_method(m)[1]]
-    remarks = remark("truncated", below, stops=[_nearest(outcome, d) for d in outcome.descents])
+    if not far or outcome.other_facts:
+        facts = {"far": far, "tolerance": MAX_POINTS_APART, "facts": outcome.other_facts}
+        return _PROSE.remarks("differences", facts)
+    below = [(m, k) for m, k in far if paper.is_truncated(m) and k < paper.split_method(m)[1]]
     rest = [place for place in far if place not in below]
     # These have a remark of their own, whether or not they are far.
     rest = [(m, k) for m, k in rest if not _better_left_out(outcome.results[m], k)]
-    if outcome.parts.X_val is None:
-        return remarks + remark("own_selection", rest)
-    on_grid = [(m, k) for m, k in rest if m in outcome.on_paper_grid]
-    remarks += remark("grid", on_grid)
-    for m, k in rest:
-        again = outcome.cell(m, k).on_paper_grid
-        if again is None or outcome.dataset.is_far(m, k, again):
-            remarks.append(_on_selection(outcome, m, k))
-    return remarks
+    facts = {
+        "key": outcome.dataset.key,
+        "truncated": [outcome.cell(m, k) for m, k in below],
+        "stops": [_nearest(outcome, descent) for descent in outcome.descents],
+        "parts": outcome.parts,
+        "cells": [outcome.cell(m, k) for m, k in rest],
+        "selections": [
+            _selection(outcome, m, k)
+            for m, k in rest
+            if outcome.parts.val is not None and not outcome.is_near_on_paper_grid(m, k)
+        ],
+    }
+    return _PROSE.remarks("far", facts)
 
 
 def _nearest(outcome: DatasetOutcome, descent: DescentResult) -> tuple[str, int, float]:
     """Where a descent is nearest to the paper's row: its name, steps, the largest difference."""
-    apart = [
-        [abs(a - outcome.paper_accuracy(descent.method, k)) for a in descent.accuracies(k)]
-        for k in outcome.dataset.ks
+    largest = [
+        max(map(abs, above)) for above in zip(*_above_paper(outcome, descent).values(), strict=True)
     ]
-    largest = [max(column) for column in zip(*apart, strict=True)]
     place = min(range(len(largest)), key=largest.__getitem__)
     return paper.display_name(descent.method), descent.steps[place], largest[place]
+
+
+def _above_paper(outcome: DatasetOutcome, descent: DescentResult) -> dict[int, list[float]]:
+    """By k, the points above the paper's number after each number of steps."""
+    theirs = {k: paper.accuracy(outcome.dataset.key, descent.method, k) for k in outcome.dataset.ks}
+    return {k: [ours - theirs[k] for ours in descent.accuracies(k)] for k in theirs}
 
 
 def _better_left_out(result: PathResult, k: int) -> Model | None:
@@ -262,19 +298,18 @@ def explain_left_out(outcome: DatasetOutcome) -> list[Remark]:
         for k in outcome.dataset.ks
         if (model := _better_left_out(result, k)) is not None
     ]
-    return [_PROSE.remark("left_out", {"left_out": left_out})] if left_out else []
+    return _PROSE.remarks("left_out", {"left_out": left_out})
 
 
-def _on_selection(outcome: DatasetOutcome, method: str, k: int) -> Remark:
-    """How much the choice of C alone moves the number."""
+def _selection(outcome: DatasetOutcome, method: str, k: int) -> dict[str, object]:
+    """How much the choice of C alone moves a number."""
     cell = outcome.cell(method, k)
     models = [model for model in outcome.results[method].models if model.converged]
     best = max(model.val[k - 1] for model in models)
     error = standard_error(best, outcome.parts.X_val.shape[0])
     tests = [model.test[k - 1] for model in models if model.val[k - 1] >= best - error]
     spread = standard_error(cell.ours, outcome.parts.X_test.shape[0])
-    facts = {"cell": cell, "tests": tests, "error": error, "spread": spread}
-    return _PROSE.remark("selection", facts)
+    return {"cell": cell, "tests": tests, "error": error, "spread": spread}
 
 
 # --- figures -------------------------------------------------------------------------------------
@@ -337,12 +372,10 @@ def _along_descent(outcome: DatasetOutcome) -> list[Chart]:
     x_label, y_label = "Steps of gradient descent from softmax", "Points above the paper’s"
     panels = []
     for descent in outcome.descents:
-        series = []
-        for k in outcome.dataset.ks:
-            theirs = outcome.paper_accuracy(descent.method, k)
-            above = [accuracy - theirs for accuracy in descent.accuracies(k)]
-            color = _COLORS.get(k, 3)
-            series.append(Series(f"top-{k}", descent.steps, above, color, markers=True))
+        series = [
+            Series(f"top-{k}", descent.steps, above, _COLORS.get(k, 3), markers=True)
+            for k, above in _above_paper(outcome, descent).items()
+        ]
         title = paper.display_name(descent.method)
         panels.append(Chart(x_label, y_label, series, title, "symlog", levels=[(0.0, "")]))
     return panels

@@ -2,18 +2,19 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import product
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
 from shortlist import losses
+from shortlist.datasets import LabeledData
 from shortlist.estimators import TopKClassifier
 from shortlist.experiments.descents import BASELINES, Point, Primal, Trace
 from shortlist.experiments.parts import Parts, letter_parts, read_parts
-from shortlist.experiments.report import Cell, Figure, Prose, Section, Table
-from shortlist.experiments.units import Task, Unit
-from shortlist.experiments.workers import Context
+from shortlist.experiments.report import Figure, Prose, Section
+from shortlist.experiments.units import Context, Task, Unit
 from shortlist.metrics import topk_accuracy
 from shortlist.plots.charts import Chart, numbered_series
 
@@ -23,6 +24,8 @@ SOLVERS = {"shortlist": "Shortlist", "fista": "FISTA", "lbfgs": "L-BFGS"}
 SETS = {"letter": "Letter", "synthetic": "synthetic clusters", "given": "the given data"}
 #: Where times are compared: the tolerance that the paper and this library stop at, and beyond.
 LEVELS = (1e-2, 1e-3, 1e-4, 1e-5)
+#: What the table of times has to know.
+WORDS = {"losses": LOSSES, "solvers": SOLVERS, "sets": SETS, "levels": LEVELS}
 #: The smallest distance that a logarithmic axis shows.
 _SMALLEST_SUBOPTIMALITY = 1e-12
 _TIME = "Time (seconds)"
@@ -41,7 +44,7 @@ class Training:
         return [max((p.primal - dual) / p.primal, _SMALLEST_SUBOPTIMALITY) for p in self.points]
 
     def gaps(self) -> list[float]:
-        return [p.relative_gap if p.relative_gap is not None else np.nan for p in self.points]
+        return [p.relative_gap for p in self.points]
 
     def seconds(self) -> list[float]:
         return [p.seconds for p in self.points]
@@ -54,46 +57,36 @@ class Training:
 
 @dataclass(frozen=True)
 class TrainingTask(Task):
-    """Train a loss with the library's solver; accuracies on validation or else test examples."""
+    """Train a loss; accuracies are on validation or else test examples.
 
-    result_type: ClassVar[type] = Training
+    The library's solver certifies a dual. A baseline is given such a dual. It stops when its
+    objective is within the tolerance of it, or after so many seconds.
+    """
 
     loss: str
     data: str
     C: float
     tol: float
     max_epochs: int
+    limit: float
     seed: int
+    solver: str = "shortlist"
+    dual: float = 0.0
 
     def run(self, payload: Parts) -> Training:
-        X, y, X_val, y_val = _examples(payload)
+        train = self._ours if self.solver == "shortlist" else self._baseline
+        return train(*payload.train, *(payload.val or payload.part("test")))
+
+    def _ours(self, X: Any, y: Any, X_val: Any, y_val: Any) -> Training:
         model = TopKClassifier(self.loss, C=self.C, fit_intercept=False, max_epochs=1)
         # The first call loads or compiles the kernels; that is not training time.
-        model.fit(*_a_few(X, y))
+        model.fit(X, y)
         model.set_params(tol=self.tol, max_epochs=self.max_epochs, random_state=self.seed)
         history = model.fit(X, y, X_val=X_val, y_val=y_val).result_.history
-        points = tuple(
-            Point(e.seconds, e.primal, 100 * e.accuracy, e.relative_gap) for e in history
-        )
-        return Training(points, max(e.dual for e in history))
+        points = [Point(e.seconds, e.primal, 100 * e.accuracy, e.relative_gap) for e in history]
+        return Training(tuple(points), max(e.dual for e in history))
 
-
-@dataclass(frozen=True)
-class BaselineTask(Task):
-    """Train with a baseline until its objective is within the tolerance of a certified dual."""
-
-    result_type: ClassVar[type] = Training
-
-    loss: str
-    solver: str
-    data: str
-    C: float
-    tol: float
-    limit: float
-    dual: float
-
-    def run(self, payload: Parts) -> Training:
-        X, y, X_val, y_val = _examples(payload)
+    def _baseline(self, X: Any, y: Any, X_val: Any, y_val: Any) -> Training:
         classes, codes = np.unique(y, return_inverse=True)
 
         def accuracy(weights: Any) -> float:
@@ -106,20 +99,6 @@ class BaselineTask(Task):
         return Training(tuple(trace.points), None)
 
 
-def _examples(parts: Parts) -> tuple[Any, Any, Any, Any]:
-    """Training examples, and examples to measure accuracy on: validation, or else test."""
-    if parts.X_val is not None:
-        return parts.X_train, parts.y_train, parts.X_val, parts.y_val
-    return parts.X_train, parts.y_train, parts.X_test, parts.y_test
-
-
-def _a_few(X: Any, y: Any) -> tuple[Any, Any]:
-    """A small sample with every class, of the same types."""
-    first = np.unique(y, return_index=True)[1]
-    rows = np.unique(np.concatenate([first, np.arange(min(300, len(y)))]))
-    return X[rows], np.asarray(y)[rows]
-
-
 def synthetic_parts(seed: int) -> Parts:
     """Gaussian clusters, two to a class, heavily overlapping: 8000 x 256, 100 classes."""
     random = np.random.default_rng(seed)
@@ -129,7 +108,8 @@ def synthetic_parts(seed: int) -> Parts:
     which = random.integers(2, size=len(y))
     X = centres[y, which] + random.normal(size=(len(y), d)) * (1.6 / np.sqrt(d))
     X /= np.linalg.norm(X, axis=1, keepdims=True)
-    return Parts(X[:n_train], y[:n_train], X[n_train:], y[n_train:])
+    train, test = (LabeledData(X[rows], y[rows]) for rows in np.split(range(len(y)), [n_train]))
+    return Parts("synthetic", train, test=test)
 
 
 @dataclass(frozen=True)
@@ -171,87 +151,60 @@ def run(
     if context.quick:
         sets = {name: parts.subsample(500, context.seed) for name, parts in sets.items()}
         tol, limit = max(tol, 1e-4), min(limit, 0.5)
-    results = [_runs(context, n, p, C, tol, limit, max_epochs) for n, p in sets.items()]
+    task = TrainingTask("", "", C, tol, max_epochs, limit, context.seed)
+    results = [_runs(context, name, parts, task) for name, parts in sets.items()]
     softmax = {SETS[each.name]: each.runs["entropy"]["shortlist"] for each in results}
     facts = {"C": C, "softmax": {name: t.seconds_to(t.gaps(), 1e-3) for name, t in softmax.items()}}
     return _PROSE.section(
         "convergence",
         facts,
-        tables=[_table(result) for result in results],
+        tables=[
+            _PROSE.written_table("times", {**WORDS, "result": each}, name=f"times-{each.name}")
+            for each in results
+        ],
         figures_first=True,
         figures=[figure for result in results for figure in _figures(result)],
         result=tuple(results),
     )
 
 
-def _runs(
-    context: Context, name: str, parts: Parts, C: float, tol: float, limit: float, max_epochs: int
-) -> SetResult:
-    data = parts.fingerprint
+def _runs(context: Context, name: str, parts: Parts, task: TrainingTask) -> SetResult:
+    """Train every loss, then the smooth ones by the baselines as well."""
     title = f"convergence, {name}"
-    tasks = [TrainingTask(loss, data, C, tol, max_epochs, context.seed) for loss in LOSSES]
-    units = [Unit(f"{title}, {LOSSES[task.loss]}", task, parts) for task in tasks]
-    trained = context.compute(title, units, alone=True)
-    runs = {loss: {"shortlist": each} for loss, each in zip(LOSSES, trained, strict=True)}
-    baselines = [
-        BaselineTask(loss, solver, data, C, tol, limit, runs[loss]["shortlist"].dual)
-        for loss in SMOOTH
-        for solver in BASELINES
-    ]
-    units = [
-        Unit(f"{title}, {LOSSES[task.loss]}, {SOLVERS[task.solver]}", task, parts)
-        for task in baselines
-    ]
-    computed = context.compute(f"{title}, baselines", units, alone=True)
-    for task, training in zip(baselines, computed, strict=True):
-        runs[task.loss][task.solver] = training
-    return SetResult(name, runs)
+    result = SetResult(name, {loss: {} for loss in LOSSES})
 
+    def train(what: str, tasks: Sequence[TrainingTask]) -> None:
+        names = [f"{title}, {LOSSES[each.loss]}, {SOLVERS[each.solver]}" for each in tasks]
+        units = [Unit(name, each, parts) for name, each in zip(names, tasks, strict=True)]
+        computed = context.compute(what, units, alone=True)
+        for each, training in zip(tasks, computed, strict=True):
+            result.runs[each.loss][each.solver] = training
 
-def _table(result: SetResult) -> Table:
-    rows: list[Sequence[Cell]] = []
-    groups = []
-    for loss, words in LOSSES.items():
-        groups.append(len(rows))
-        runs = result.runs[loss]
-        gaps = runs["shortlist"].gaps()
-        rows.append([f"{words}, Shortlist: gap", *_times(runs["shortlist"], gaps)])
-        for solver, training in runs.items():
-            values = training.suboptimality(result.dual(loss))
-            rows.append([f"{words}, {SOLVERS[solver]}: suboptimality", *_times(training, values)])
-    columns = ["Loss and solver", *(f"{level:.0e}".replace("e-0", "e-") for level in LEVELS)]
-    facts, name = {"title": SETS[result.name]}, f"times-{result.name}"
-    return _PROSE.table("times", columns, rows, facts, name=name, groups=groups)
-
-
-def _times(training: Training, values: Sequence[float]) -> list[str]:
-    times = [training.seconds_to(values, level) for level in LEVELS]
-    return ["–" if seconds is None else f"{seconds:.3g}" for seconds in times]
+    task = replace(task, data=parts.fingerprint)
+    train(title, [replace(task, loss=loss) for loss in LOSSES])
+    pairs = product(SMOOTH, BASELINES)
+    baselines = [replace(task, loss=loss, solver=s, dual=result.dual(loss)) for loss, s in pairs]
+    train(f"{title}, baselines", baselines)
+    return result
 
 
 def _figures(result: SetResult) -> list[Figure]:
     ours = {words: result.runs[loss]["shortlist"] for loss, words in LOSSES.items()}
     gaps = {words: (t.seconds(), t.gaps()) for words, t in ours.items()}
     accuracies = {w: (t.seconds(), [p.accuracy for p in t.points]) for w, t in ours.items()}
-    level = [(1e-3, "1e-3, where we stop")]
     gap = Chart(_TIME, "Relative duality gap", numbered_series(gaps), "Gap", "log", "log")
+    gap = replace(gap, levels=[(1e-3, "1e-3, where we stop")])
     accuracy = Chart(_TIME, "Top-1 accuracy (%)", numbered_series(accuracies), "Accuracy", "log")
-    panels = {
-        "gap": [replace(gap, levels=level), accuracy],
-        "baselines": [_against(result, loss) for loss in SMOOTH],
-    }
+    baselines = []
+    for loss in SMOOTH:
+        runs, title = result.runs[loss], LOSSES[loss][0].upper() + LOSSES[loss][1:]
+        above = {
+            SOLVERS[s]: (t.seconds(), t.suboptimality(result.dual(loss))) for s, t in runs.items()
+        }
+        series = numbered_series(above)
+        baselines.append(Chart(_TIME, "Relative suboptimality", series, title, "log", "log"))
     facts = {"title": SETS[result.name]}
     return [
         _PROSE.figure(block, charts, facts, name=f"{block}-{result.name}")
-        for block, charts in panels.items()
+        for block, charts in {"gap": [gap, accuracy], "baselines": baselines}.items()
     ]
-
-
-def _against(result: SetResult, loss: str) -> Chart:
-    curves = {
-        SOLVERS[solver]: (training.seconds(), training.suboptimality(result.dual(loss)))
-        for solver, training in result.runs[loss].items()
-    }
-    title = LOSSES[loss][0].upper() + LOSSES[loss][1:]
-    series = numbered_series(curves)
-    return Chart(_TIME, "Relative suboptimality", series, title, "log", "log")

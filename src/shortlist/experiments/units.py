@@ -1,30 +1,48 @@
 """Units of work: computed as a whole, stored as a whole, and found again after a kill.
 
 A unit's task is a frozen dataclass: its fields are the parameters, its method ``run`` computes.
-The result is a frozen dataclass as well. Both are stored as JSON.
+The result is a frozen dataclass as well. Both are stored as JSON. Units are computed one after the
+other or in parallel processes, and stored as they are finished.
 """
 
 import hashlib
 import inspect
 import json
+import os
 import re
+import signal
+import threading
+import time
+import warnings
 from abc import ABC, abstractmethod
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import cache, cached_property
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, get_type_hints
 
+import joblib
 import numpy as np
+from rich.console import Console
+from sklearn.exceptions import ConvergenceWarning
+from threadpoolctl import threadpool_limits
 
 from shortlist._files import atomic_write
 from shortlist._json import plain, typed
+from shortlist._progress import TaskProgress, progress_on
+from shortlist._signals import handled, leave
 
 PACKAGE = Path(__file__).parents[1]
 #: Parts of the package that show results and cannot change them.
 PRESENTATION = ("cli", "plots", "experiments/report", "_progress.py")
 #: Packages whose version can change a number.
 COMPUTING_PACKAGES = ("numpy", "scipy", "numba", "scikit-learn")
+#: Finished units lie here, within the output folder.
+UNITS = "units"
+#: How often a working process looks whether the process that it works for still runs.
+_SECONDS_BETWEEN_LOOKS = 0.5
 
 
 @dataclass(frozen=True)
@@ -34,13 +52,14 @@ class Task(ABC):
     Tasks are defined at a module's top level, because they may run in another process.
     """
 
-    #: What ``run`` returns: a frozen dataclass.
-    result_type: ClassVar[type]
     uses_torch: ClassVar[bool] = False
 
     @abstractmethod
     def run(self, payload: Any) -> Any:
-        """Compute the result. The payload is data too large to be a parameter."""
+        """Compute the result: a frozen dataclass, which the annotation of ``run`` names.
+
+        The payload is data too large to be a parameter.
+        """
 
 
 @dataclass(frozen=True)
@@ -95,7 +114,7 @@ class UnitStore:
         try:
             stored = json.loads(self.path(unit).read_text(encoding="utf-8"))
             if stored["unit"] == unit.identity:
-                return typed(unit.task.result_type, stored["result"])
+                return _as_result(unit, stored["result"])
         except (FileNotFoundError, ValueError, KeyError, TypeError, AttributeError):
             pass
         return None
@@ -106,7 +125,139 @@ class UnitStore:
         text = json.dumps({"name": unit.name, "unit": unit.identity, "result": kept})
         with atomic_write(self.path(unit)) as part:
             part.write_text(text, encoding="utf-8")
-        return typed(unit.task.result_type, kept)
+        return _as_result(unit, kept)
+
+
+@dataclass(frozen=True)
+class Context:
+    """What an experiment gets: where results go, how many processes, the seed, where to report.
+
+    ``quick`` asks for a smaller version that only shows that everything works.
+    """
+
+    output: Path
+    jobs: int = 1
+    seed: int = 0
+    quick: bool = False
+    progress: Console | None = None
+
+    def compute(self, title: str, units: Sequence[Unit], *, alone: bool = False) -> list[Any]:
+        """Return the result of every unit, in order: stored ones at once, the others computed.
+
+        Each result is stored by the process that computed it, as soon as it is there. Ctrl-C and
+        SIGTERM end all processes. ``alone``: one at a time, to be timed.
+        """
+        store = UnitStore(self.output / UNITS)
+        results = {number: store.get(unit) for number, unit in enumerate(units)}
+        pending = [number for number, result in results.items() if result is None]
+        if not pending:
+            return list(results.values())
+        n_stored = len(units) - len(pending)
+        pending = _in_good_order(units, pending)
+        total = sum(units[number].weight for number in pending)
+        remark = f"{n_stored} stored before" if n_stored else ""
+        progress = progress_on(self.progress, title, count=len(pending), total=total, remark=remark)
+        run = closing(_run(units, pending, store, 1 if alone else self.jobs, progress))
+        with progress, handled(leave, ["SIGTERM"]), run as finished:
+            results.update(finished)
+        return list(results.values())
+
+
+def _in_good_order(units: Sequence[Unit], pending: list[int]) -> list[int]:
+    """The longest first, so that no process works alone at the end; before that, one of each kind.
+
+    Units of a kind run the same compiled code. The first of a kind may have to compile it, which
+    two processes should not do at once.
+    """
+    by_weight = sorted(pending, key=lambda number: -units[number].weight)
+    first_of_kind: dict[str, int] = {}
+    for number in by_weight:
+        first_of_kind.setdefault(units[number].kind, number)
+    firsts = list(first_of_kind.values())
+    return firsts + [number for number in by_weight if number not in firsts]
+
+
+def _run(
+    units: Sequence[Unit], pending: list[int], store: UnitStore, jobs: int, progress: TaskProgress
+) -> Generator[tuple[int, Any]]:
+    # loky starts its processes afresh, without importing the caller's main module, and maps
+    # large arrays into memory once for all of them. A single job runs in this process.
+    parallel = joblib.Parallel(n_jobs=jobs, backend="loky", return_as="generator_unordered")
+    results = parallel(
+        joblib.delayed(_numbered)(number, units[number], store, os.getpid()) for number in pending
+    )
+    # Units are taken in the order given, so the next one begins when one has ended.
+    waiting = iter(pending)
+    for _, number in zip(range(jobs - 1), waiting, strict=False):
+        progress.begin(units[number].name)
+    with closing(results):
+        while True:
+            if (following := next(waiting, None)) is not None:
+                progress.begin(units[following].name)
+            finished = next(results, None)
+            if finished is None:
+                return
+            progress.finish(units[finished[0]].name, units[finished[0]].weight)
+            yield finished
+
+
+def _numbered(number: int, unit: Unit, store: UnitStore, caller: int) -> tuple[int, Any]:
+    """Compute a unit and store its result, for the process ``caller``."""
+    if os.getpid() != caller:
+        _end_with(caller)
+    # Processes share the machine among themselves: threads of a linear algebra library on top
+    # would only get in each other's way. A gap that is not reached is part of the result.
+    with threadpool_limits(1), warnings.catch_warnings(), _ctrl_c_not_swallowed():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        result = unit.task.run(unit.payload)
+    return number, store.put(unit, result)
+
+
+@cache
+def _end_with(parent: int) -> None:
+    """End this process when its parent has ended, since its result is not wanted any more.
+
+    A parent that is killed cannot tell its children. On Windows they finish their unit first.
+    """
+
+    def watch() -> None:
+        while os.getppid() == parent:
+            time.sleep(_SECONDS_BETWEEN_LOOKS)
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
+
+
+class _Interrupted(BaseException):
+    """Ctrl-C in a unit. Training would catch KeyboardInterrupt and return the model it has."""
+
+
+@contextmanager
+def _ctrl_c_not_swallowed() -> Iterator[None]:
+    """Ctrl-C ends the body at once, or at its end at the latest if it is caught there.
+
+    A unit that was cut short must not go on with what it has, nor be stored.
+    """
+    # A job in the background ignores Ctrl-C. Other signals that end it come to this handler too.
+    ignored = signal.getsignal(signal.SIGINT) == signal.SIG_IGN
+    caught = False
+
+    def note(number: int, frame: Any) -> None:
+        nonlocal caught
+        if number == signal.SIGINT and ignored:
+            return
+        caught = True
+        raise _Interrupted
+
+    usual = (signal.default_int_handler, signal.SIG_IGN)
+    with suppress(_Interrupted), handled(note, ["SIGINT"], instead_of=usual):
+        yield
+    if caught:
+        raise KeyboardInterrupt
+
+
+def _as_result(unit: Unit, data: Any) -> Any:
+    return typed(get_type_hints(type(unit.task).run)["return"], data)
 
 
 @cache
@@ -141,12 +292,5 @@ def code_hash(package: Path, *, with_torch: bool) -> str:
 
 def fingerprint(*arrays: Any) -> str:
     """A short hash of arrays' types, shapes and contents; sparse matrices go by their parts."""
-    digest = hashlib.sha256()
-    for array in arrays:
-        parts = [array.data, array.indices, array.indptr] if hasattr(array, "indptr") else [array]
-        for part in parts:
-            dense = np.ascontiguousarray(part)
-            digest.update(f"{dense.dtype.str}{dense.shape}".encode())
-            # Names of classes may be Python objects. Their text is hashed.
-            digest.update(repr(dense.tolist()).encode() if dense.dtype.hasobject else dense.data)
-    return digest.hexdigest()[:16]
+    parts = [[a.data, a.indices, a.indptr] if hasattr(a, "indptr") else [a] for a in arrays]
+    return str(joblib.hash([np.ascontiguousarray(part) for each in parts for part in each]))

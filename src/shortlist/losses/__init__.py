@@ -6,8 +6,9 @@
 2.0
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from shortlist._lazy import names_of
 
 if TYPE_CHECKING:
     from shortlist.losses.base import Loss
@@ -15,12 +16,12 @@ if TYPE_CHECKING:
     from shortlist.losses.registry import get, mixture_weights, names, table
 
 __all__ = ["Loss", "get", "ldam_margins", "mixture_weights", "names", "table"]
-
 # Loaded on first use: the command asks for names of losses before it needs any.
-_HOME = {"Loss": "shortlist.losses.base", "ldam_margins": "shortlist.losses.margins"}
-
-
-def __getattr__(name: str) -> Any:
-    if name not in __all__:
-        raise AttributeError(f"module 'shortlist.losses' has no attribute {name!r}")
-    return getattr(import_module(_HOME.get(name, "shortlist.losses.registry")), name)
+__getattr__, __dir__, _ = names_of(
+    __name__,
+    {
+        **dict.fromkeys(["get", "mixture_weights", "names", "table"], "registry"),
+        "Loss": "base",
+        "ldam_margins": "margins",
+    },
+)

@@ -47,8 +47,8 @@ def walk_cap(z, top, k, radius, rho, heap):
     kth = heap[k - 1]
     ref = np.float64(kth)
     top = top + ref
-    # c is at most radius/k, so nothing that much below the k-th largest can be positive; twice
-    # that leaves room for rounding.
+    # c is at most radius/k. Entries further than that below the k-th largest entry cannot be
+    # positive. Twice that distance leaves room for rounding.
     floor = z.dtype.type(-2.0 * radius / k)
     count = 0
     for j in range(z.shape[0]):
@@ -141,7 +141,7 @@ def settle_cap(z, top, k, radius, rho, theta, c):
                 if x > t:
                     free += 1
                     free_sum += x
-        # The entries are those of a threshold: as many as before are the same as before.
+        # A threshold decides which entries these are: equal numbers of them are equal sets.
         if u == last_u and free == last_free:
             return ref, t, c
         if free == 0 and u == k:

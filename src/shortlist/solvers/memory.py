@@ -36,9 +36,10 @@ from shortlist.losses.base import Loss
 if TYPE_CHECKING:
     from shortlist.solvers.storage.pieces import DualsPlace
 
-FIXED = 4 * (1 << 26)
+# What blocks of examples and scores take at most.
+MOST_BLOCK_BYTES = 4 * (1 << 26)
 # Measured on small problems: the address space grew by 55 to 96 MiB, half of it kernels.
-LEAST = 96 << 20
+LEAST_BYTES = 96 << 20
 # Larger arrays of duals are not worth their memory where most entries are zero.
 DENSE_BYTES = 1 << 28
 
@@ -46,7 +47,7 @@ DENSE_BYTES = 1 << 28
 def training_bytes(n: int, d: int, m: int, itemsize: int, sparse_duals: bool = False) -> int:
     """The formula above."""
     duals = dual_bytes(n, m, itemsize, sparse_duals)
-    blocks = min(FIXED, LEAST + 4 * n * max(d, m) * itemsize)
+    blocks = min(MOST_BLOCK_BYTES, LEAST_BYTES + 4 * n * max(d, m) * itemsize)
     return duals + (2 * itemsize + 8) * (d + 1) * m + 24 * n + blocks
 
 
@@ -69,7 +70,7 @@ def check_memory(X: Any, n_classes: int, sparse_duals: bool = False) -> None:
     if free is None or need <= free:
         return
     size = f"training on {n} examples, {d} features and {n_classes} classes needs about"
-    if need <= 2 * LEAST:
+    if need <= 2 * LEAST_BYTES:
         raise MemoryError(
             f"{size} {mib(need)} besides the data, nearly all of it for compiled code, and "
             f"{mib(free)} is free."
@@ -153,7 +154,7 @@ def place(
     """
     n, d, m = shape
     weights = (COPIES_OF_WEIGHTS * itemsize + 8) * (d + 1) * m
-    working = weights + 24 * n + FIXED
+    working = weights + 24 * n + MOST_BLOCK_BYTES
     room = int(PLANNED_SHARE * limit) - resident - working
     duals = dual_bytes(n, m, itemsize, loss.sparse_duals)
     if data_bytes + duals <= room:

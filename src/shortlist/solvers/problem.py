@@ -176,8 +176,8 @@ class Problem:
         """Set the weights to those of the duals."""
         weights = self.storage.rebuild(state.duals, self.costs.cost)
         state.weights = np.ascontiguousarray(weights, self.storage.dtype)
-        # What is left is one rounding of each weight. Without explicit weights these are the
-        # duals but for a factor, and belong to them whatever they round to.
+        # Each weight has been rounded once. Without explicit weights, the weights are the duals
+        # times a factor. They belong to these duals however they are rounded: there is no drift.
         state.rounding = 4.0 * squared_norm(state.weights) if self.storage.explicit else 0.0
 
     def primal(self, weights: NDArray) -> float:

@@ -14,9 +14,8 @@ from typing import Any
 from shortlist._files import atomic_write
 from shortlist._json import plain
 from shortlist.experiments import paper
-from shortlist.experiments.report.model import Report, Section, Table, Value
-from shortlist.experiments.report.prose import templates
-from shortlist.experiments.report.text import to_html, to_plain
+from shortlist.experiments.report.model import Report, Table, Value
+from shortlist.experiments.report.prose import templates, to_html, to_plain
 from shortlist.plots import charts
 
 PAGE = "report.html"
@@ -27,16 +26,24 @@ TEMPLATE = "report.html.j2"
 def write(report: Report, folder: Path) -> list[Path]:
     """Write everything; returns the files, the page first. A section's files bear its name."""
     folder.mkdir(parents=True, exist_ok=True)
-    written = []
+    files: dict[str, str | bytes] = {}
     pictures: dict[str, list[str]] = {}
     for section in report.sections:
         for table in section.tables:
-            written.append(_write(folder / f"{section.name}-{table.name}.csv", table_csv(table)))
-        if charts.have_matplotlib():
-            written += _write_figures(section, folder, pictures)
-    data = json.dumps(report_data(report), indent=1, allow_nan=False, ensure_ascii=False)
-    written.append(_write(folder / DATA, data))
-    return [_write(folder / PAGE, page(report, pictures)), *written]
+            files[f"{section.name}-{table.name}.csv"] = table_csv(table)
+        for figure in section.figures if charts.have_matplotlib() else ():
+            identity, drawn = f"{section.name}-{figure.name}", charts.draw_panels(figure.panels)
+            files[f"{identity}.png"] = charts.picture_file(drawn, "png")
+            files[f"{identity}.svg"] = charts.picture_file(drawn, "svg")
+            panels = enumerate(figure.panels)
+            pictures[identity] = [charts.inline_svg(p, f"{identity}-{n}") for n, p in panels]
+    data = report_data(report)
+    files[DATA] = json.dumps(data, indent=1, allow_nan=False, ensure_ascii=False)
+    files = {PAGE: page(report, pictures), **files}
+    for name, contents in files.items():
+        with atomic_write(folder / name) as part:
+            part.write_bytes(contents.encode() if isinstance(contents, str) else contents)
+    return [folder / name for name in files]
 
 
 def page(report: Report, pictures: Mapping[str, list[str]]) -> str:
@@ -44,7 +51,12 @@ def page(report: Report, pictures: Mapping[str, list[str]]) -> str:
 
     A figure without pictures says that it needs matplotlib.
     """
-    template = _environment().get_template(TEMPLATE)
+    from markupsafe import Markup
+
+    environment = templates(autoescape=True)
+    # to_html escapes what it is given; nothing else is marked as safe but our own pictures.
+    environment.filters["markdown"] = lambda text: Markup(to_html(text))
+    template = environment.get_template(TEMPLATE)
     return template.render(report=report, pictures=pictures, numbers=_numbers(report), paper=paper)
 
 
@@ -87,27 +99,6 @@ def report_data(report: Report) -> dict[str, Any]:
     return plain({**data, "skipped": dict(report.skipped)})
 
 
-def _write(path: Path, contents: str | bytes) -> Path:
-    data = contents.encode() if isinstance(contents, str) else contents
-    with atomic_write(path) as part:
-        part.write_bytes(data)
-    return path
-
-
-def _write_figures(section: Section, folder: Path, pictures: dict[str, list[str]]) -> list[Path]:
-    written = []
-    for figure in section.figures:
-        identity = f"{section.name}-{figure.name}"
-        drawn = charts.draw_panels(figure.panels)
-        for kind in ("png", "svg"):
-            written.append(_write(folder / f"{identity}.{kind}", charts.picture_file(drawn, kind)))
-        pictures[identity] = [
-            charts.inline_svg(panel, f"{identity}-{place}")
-            for place, panel in enumerate(figure.panels)
-        ]
-    return written
-
-
 def _parts_of(table: Table, place: int) -> dict[str, str]:
     """The parts of a column's cells: names for the heading, and attributes of the values."""
     values = [cell for row in table.rows if isinstance(cell := row[place], Value)]
@@ -138,15 +129,6 @@ def _table_data(table: Table) -> list[dict[str, Any]]:
 
     names = [to_plain(column) for column in table.columns]
     return [dict(zip(names, map(data, row), strict=True)) for row in table.rows]
-
-
-def _environment() -> Any:
-    from markupsafe import Markup
-
-    environment = templates(autoescape=True)
-    # to_html escapes what it is given; nothing else is marked as safe but our own pictures.
-    environment.filters["markdown"] = lambda text: Markup(to_html(text))
-    return environment
 
 
 def _numbers(report: Report) -> dict[str, str]:

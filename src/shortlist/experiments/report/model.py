@@ -1,13 +1,12 @@
 """The parts of a report as plain data, without a word on how they look.
 
-Texts are Markdown in a small way: lines with **strong**, *emphasis*, `code` and
-[links](#anchor), nothing else.
+Texts are Markdown in a small way, as :mod:`~shortlist.experiments.report.prose` says.
 """
 
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeGuard
 
 from shortlist.plots.charts import Panel
 
@@ -43,7 +42,7 @@ class Value:
 
     def text(self, number: float | None) -> str:
         """A number for people, with as many digits as the value has."""
-        if number is None or not math.isfinite(number):
+        if not _is_number(number):
             return "–"
         return self.signed_text(number) if self.signed else f"{number:.{self.digits}f}"
 
@@ -55,26 +54,29 @@ class Value:
     @property
     def spread_text(self) -> str:
         """The spread, with ± before it; empty where there is none."""
-        known = self.spread is not None and math.isfinite(self.spread)
-        return f"±{self.spread:.{self.digits}f}" if known else ""
+        return f"±{self.spread:.{self.digits}f}" if _is_number(self.spread) else ""
 
     @property
     def p_text(self) -> str:
-        if self.p_value is None or not math.isfinite(self.p_value):
+        if not _is_number(self.p_value):
             return ""
         return "p < 0.001" if self.p_value < 0.001 else f"p = {self.p_value:.2g}"
 
     @property
     def difference_text(self) -> str:
         """The difference from the paper, signed; empty where there is none."""
-        known = self.difference is not None and math.isfinite(self.difference)
-        return self.signed_text(self.difference or 0.0) if known else ""
+        difference = self.difference
+        return self.signed_text(difference) if _is_number(difference) else ""
 
     def is_far(self, tolerance: float | None) -> bool:
         """Whether the difference from the paper, as printed, exceeds the tolerance."""
         if tolerance is None or self.difference is None:
             return False
         return round(abs(self.difference), self.digits) > tolerance
+
+
+def _is_number(number: float | None) -> TypeGuard[float]:
+    return number is not None and math.isfinite(number)
 
 
 Cell = Value | str
@@ -103,11 +105,9 @@ class Table:
 
     def __post_init__(self) -> None:
         for row in self.rows:
-            cells, columns = len(row), len(self.columns)
-            if cells != columns:
-                raise ValueError(
-                    f"table {self.name!r}: a row has {cells} cells for {columns} columns"
-                )
+            if (cells := len(row)) != (columns := len(self.columns)):
+                told = f"a row has {cells} cells for {columns} columns"
+                raise ValueError(f"table {self.name!r}: {told}")
 
     @property
     def values(self) -> list[Value]:
@@ -116,12 +116,13 @@ class Table:
     @property
     def key(self) -> str:
         """How to read a cell, where there is more in it than one number."""
-        beside = "Each cell: ours, then the paper’s number and the difference. "
-        bold = "**Bold**: the best of its column, ours and the paper’s."
-        has_spread = any(value.spread is not None for value in self.values)
-        has_paper = any(value.paper is not None for value in self.values)
-        parts = [f"±: {self.spread}." if has_spread else "", beside + bold if has_paper else ""]
-        return " ".join(filter(None, parts))
+        parts = []
+        if any(value.spread is not None for value in self.values):
+            parts.append(f"±: {self.spread}.")
+        if any(value.paper is not None for value in self.values):
+            parts.append("Each cell: ours, then the paper’s number and the difference.")
+            parts.append("**Bold**: the best of its column, ours and the paper’s.")
+        return " ".join(parts)
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,6 @@
 """Sections on a terminal."""
 
-from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from rich import box
 from rich.console import Console
@@ -11,7 +10,7 @@ from rich.table import Table as RichTable
 from rich.text import Text
 
 from shortlist.experiments.report.model import Cell, Section, Table, Value
-from shortlist.experiments.report.text import is_strong, to_plain
+from shortlist.experiments.report.prose import is_strong, to_plain
 
 
 def show(section: Section, console: Console) -> None:
@@ -39,22 +38,21 @@ def show_table(table: Table, console: Console) -> None:
         console.print(Text(to_plain(line), style="dim"))
 
 
-@dataclass(frozen=True)
-class _Layout:
+class _Layout(NamedTuple):
     """What stands between a number and its spread, and before the paper's number."""
 
-    before_spread: str = " "
-    before_paper: str = " "
-    names_wrap: bool = False
+    before_spread: str
+    before_paper: str
+    names_wrap: bool
 
 
 #: From the widest to the narrowest.
-_LAYOUTS = (
-    _Layout(),
-    _Layout(before_paper="\n"),
-    _Layout(before_spread="\n", before_paper="\n"),
-    _Layout(before_spread="\n", before_paper="\n", names_wrap=True),
-)
+_LAYOUTS = [
+    _Layout(" ", " ", False),
+    _Layout(" ", "\n", False),
+    _Layout("\n", "\n", False),
+    _Layout("\n", "\n", True),
+]
 
 
 def _fitting(table: Table, console: Console) -> RichTable:

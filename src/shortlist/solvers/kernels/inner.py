@@ -5,7 +5,7 @@ import numpy as np
 from shortlist._jit import njit
 
 # Columns at a time: what the scores of a class add up in stays in the first cache.
-COLUMNS = 1024
+COLUMNS_AT_ONCE = 1024
 
 
 @njit
@@ -30,8 +30,8 @@ def add_listed(gram, weights, scores):
                 places[count] = j
                 count += 1
         begin[i + 1] = count
-    for first in range(0, scores.shape[1], COLUMNS):
-        last = min(first + COLUMNS, scores.shape[1])
+    for first in range(0, scores.shape[1], COLUMNS_AT_ONCE):
+        last = min(first + COLUMNS_AT_ONCE, scores.shape[1])
         for i in range(n):
             row = gram[i, first:last]
             for t in range(begin[i], begin[i + 1]):

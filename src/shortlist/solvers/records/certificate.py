@@ -9,7 +9,7 @@ term is what rounding has added up. Three effects of rounding are bounded and ad
 
 - the drift of W. A change of W by a block of B examples rounds each entry of W once, and the
   products and the duals of the block; the kernels add up the squares of these errors.
-- the scores. An inner product of d terms errs by at most ERRORS sqrt(d) u |x_i| |w_j|, u the unit
+- the scores. An inner product of d terms errs by at most 6 sqrt(d) u |x_i| |w_j|, u the unit
   roundoff. Its effect on a term of the sum is of first order in |grad L(s_i) - v_i|_1, which is
   small close to a solution. Where a kink lies between the scores and those that rounding may have
   moved, the longest gradient near by counts.
@@ -19,7 +19,7 @@ Duals in single precision may miss their domain by a unit in the last place, so 
 are moved inside first. That moves W(v), which is bounded as drift is.
 
 The square roots treat rounding errors as independent with mean zero (Higham and Mary, "A new
-approach to probabilistic rounding error analysis", SIAM J. Sci. Comput. 41, 2019). ERRORS = 6
+approach to probabilistic rounding error analysis", SIAM J. Sci. Comput. 41, 2019). Six
 standard deviations are exceeded with probability below 1e-8. Where the bound is not small against
 the tolerance, single precision gives way to double, in which it is negligible.
 
@@ -34,8 +34,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from shortlist.solvers.storage.base import ERRORS, Sums, error_of_scores
+from shortlist.solvers.storage.base import STANDARD_DEVIATIONS, Sums, error_of_scores
 
+# By how much the kernels that compute L and L* err, in units in the last place.
 KERNEL_ULPS = 16.0
 # By how much rounding can put duals outside their domain, relative to their size.
 DOMAIN_ULPS = 4.0
@@ -86,7 +87,7 @@ def rounding_in_scores(reach: float, width: float, column: float, dtype: np.dtyp
 def rounding_in_weights(squares: float, dtype: np.dtype) -> float:
     """A bound on 1/2 |W - W(v)|^2 from the squared errors in units of roundoff."""
     unit = 0.5 * float(np.finfo(dtype).eps)
-    return 0.5 * (ERRORS * unit) ** 2 * squares
+    return 0.5 * (STANDARD_DEVIATIONS * unit) ** 2 * squares
 
 
 def rounding_in_duals(sums: Sums, domain_known: bool, dtype: np.dtype) -> float:
@@ -96,7 +97,7 @@ def rounding_in_duals(sums: Sums, domain_known: bool, dtype: np.dtype) -> float:
     L* and <s, v> by so many units in the last place.
     """
     unknown = 0.0 if domain_known else DOMAIN_ULPS * float(np.finfo(dtype).eps) * sums.sizes
-    return 0.5 * ERRORS**2 * sums.moves + unknown
+    return 0.5 * STANDARD_DEVIATIONS**2 * sums.moves + unknown
 
 
 def certificate(
@@ -112,5 +113,5 @@ def certificate(
     dual = primal - gap
     alone = dual - doubt if smooth else dual
     # Moving duals into their domain has moved W(v) too.
-    apart = sqrt(2.0 * drift) + ERRORS * sqrt(sums.moves)
+    apart = sqrt(2.0 * drift) + STANDARD_DEVIATIONS * sqrt(sums.moves)
     return Certificate(primal, dual, drift + rounding, rounding + doubt, alone, apart)

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from shortlist.solvers.storage.curvature import Curvature
 
 # Standard deviations of rounding errors that bounds allow for (see ``records.certificate``).
-ERRORS = 6.0
+STANDARD_DEVIATIONS = 6.0
 # Bytes of a temporary array.
 CHUNK_BYTES = 1 << 26
 
@@ -230,7 +230,7 @@ def read_only(array: NDArray) -> NDArray:
 
 def error_of_scores(width: float, column: float, dtype: np.dtype) -> float:
     """By how much an inner product of ``width`` terms errs, a unit of |x|; ``column`` is |w_j|."""
-    return ERRORS * sqrt(width) * 0.5 * float(np.finfo(dtype).eps) * column
+    return STANDARD_DEVIATIONS * sqrt(width) * 0.5 * float(np.finfo(dtype).eps) * column
 
 
 def squared_norm(weights: NDArray) -> float:

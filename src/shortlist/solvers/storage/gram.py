@@ -25,7 +25,7 @@ from shortlist.solvers.storage.local import LocalDuals
 from shortlist.solvers.threads import Crew
 
 # Examples in a block: its rows of the matrix are multiplied with all weights.
-BLOCK = 64
+EXAMPLES_PER_BLOCK = 64
 # Examples of the support that are opened at once: their inner products take 128 MB in double.
 MOST_SUPPORT = 4096
 # Up to this share of weights that are not zero, rows of the matrix are added for each. Beyond,
@@ -139,13 +139,13 @@ class GramStorage(LocalDuals):
     ) -> Iterator[float]:
         a = state.weights
         blas = blas_for(self.dtype)
-        deltas = np.empty((BLOCK, a.shape[1]), self.dtype)
-        nonzeros = np.empty((BLOCK, max(1, a.shape[1] // 8)), np.int32)
+        deltas = np.empty((EXAMPLES_PER_BLOCK, a.shape[1]), self.dtype)
+        nonzeros = np.empty((EXAMPLES_PER_BLOCK, max(1, a.shape[1] // 8)), np.int32)
         work = np.empty((2, a.shape[1]), self.dtype)
         sums = a.sum(axis=0)
         bias2 = self.dtype.type(self.bias2)
-        for begin in range(0, order.size, BLOCK):
-            part = order[begin : begin + BLOCK]
+        for begin in range(0, order.size, EXAMPLES_PER_BLOCK):
+            part = order[begin : begin + EXAMPLES_PER_BLOCK]
             k = self.block_of(part)
             s = np.ascontiguousarray(k @ a)
             gram = np.ascontiguousarray(k[:, part])

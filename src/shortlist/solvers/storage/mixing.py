@@ -19,7 +19,7 @@ __all__ = ["FEW_VISITS", "Mixture", "mixtures", "put_back", "rows_of_run", "take
 
 # Bytes of a run. A disk reads these hardly slower than larger ones.
 RUN_BYTES = 1 << 18
-# A piece has at least so many runs, if it has so many rows.
+# The least number of runs of a piece. A piece with fewer rows has a run for each row.
 RUNS_PER_PIECE = 64
 # Where fewer of the rows than this share are to be visited, they are read one by one.
 FEW_VISITS = 0.25

@@ -37,7 +37,7 @@ AFTER_EPOCH = Patience(gap_left=0.05, epochs=3.0)
 # With inner products, an epoch and its certificate cost as much as 20 rounds. Digits with the rbf
 # kernel, C = 0.1 to 100: shares of 0.05 to 0.2, and 0.004 to 0.03 in sight, are within a tenth.
 AFTER_EPOCH_ON_GRAM = Patience(gap_left=0.1, epochs=3.0, in_sight=0.01, idle=20)
-# Where examples do not lie together, an epoch is followed by so many passes over their support.
+# Passes over the support after an epoch, for storages whose examples do not lie together.
 SUPPORT_PASSES = 6
 # A pass over pieces reads their rows again, and so visits each some times.
 IN_PIECE = Patience(gap_left=0.5, rounds=8)

@@ -13,11 +13,12 @@ from numpy.typing import NDArray
 from shortlist.solvers.strategy.conditioning import Identity, Model
 
 # Pairs of steps and changes of the gradient that the inverse Hessian is modelled from.
-PAIRS = 12
+MOST_PAIRS = 12
 # The two conditions of Wolfe on a step: enough decrease, enough of the slope gone.
 DECREASE, SLOPE_LEFT = 1e-4, 0.9
 MOST_TRIALS = 25
-# Steps in a row that decrease the objective by no more than so many times its rounding.
+# The descent ends after MOST_IDLE_STEPS steps in a row, each of which decreases the objective by no
+# more than IDLE_DECREASE times its rounding.
 MOST_IDLE_STEPS = 5
 IDLE_DECREASE = 8.0
 # Pairs with less curvature, relative to the squared change of the gradient, are rounding.
@@ -75,7 +76,7 @@ def lbfgs(
             steps.append(step)
             changes.append(change)
             curvatures.append(curvature)
-            if len(steps) > PAIRS:
+            if len(steps) > MOST_PAIRS:
                 del steps[0], changes[0], curvatures[0]
         point = found
         yield point

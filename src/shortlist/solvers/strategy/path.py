@@ -63,14 +63,10 @@ class Path:
         problem = self.at(C)
         state, weights = None, None
         if self.last is not None and resume is None:
-            # If a descent was needed at this C, every larger C needs one too: begin with it.
-            by_descent = problem.loss.convex and self.last.result.by_descent
-            keeps_duals = problem.keeps_duals
-            descends = not keeps_duals or (by_descent and self.last_C <= C)
+            descends, takes_duals = way_on(problem, self.last, costs_fell=self.last_C > C)
             if descends:
                 weights = self._predicted_weights(C)
-            # Gradients of a hinge are poor duals, so the path passes its duals on with the weights.
-            if keeps_duals and not (descends and problem.loss.smooth):
+            if takes_duals:
                 self.fill_left_out()
                 state = carry_over(problem, self.last.state, C / self.last_C)
         solution = train(
@@ -120,6 +116,18 @@ class Path:
         if ahead > FURTHEST_PREDICTION:
             return weights
         return weights + weights.dtype.type(ahead) * (weights - before)
+
+
+def way_on(problem: Problem, last: Solution, *, costs_fell: bool) -> tuple[bool, bool]:
+    """Whether to descend from the weights of the last solution, and whether to take its duals.
+
+    If a descent was needed before, larger costs need one too: begin with it. Gradients of a hinge
+    are poor duals, so its duals are passed on with the weights.
+    """
+    if not problem.keeps_duals:
+        return True, False
+    descends = problem.loss.convex and last.result.by_descent and not costs_fell
+    return descends, not (descends and problem.loss.smooth)
 
 
 def carry_over(problem: Problem, state: State, ratio: float) -> State:
