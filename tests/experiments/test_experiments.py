@@ -84,6 +84,11 @@ def test_convergence(tmp_path):
     against = section.figures[1].panels[0]
     assert [series.name for series in against.series] == ["Shortlist", "FISTA", "L-BFGS"]
     assert all(value > 0 for series in against.series for value in series.y)
+    times = section.tables[0]
+    assert times.columns == ["Loss and solver", "1e-2", "1e-3", "1e-4", "1e-5"]
+    assert times.groups == [0, 4, 6]  # the smooth losses have two baselines
+    assert times.rows[4][0] == "multiclass SVM, Shortlist: gap"
+    assert all(float(cell) > 0 for cell in times.rows[4][1:4])
 
 
 def test_lambert(tmp_path):

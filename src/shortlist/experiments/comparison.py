@@ -19,8 +19,6 @@ from shortlist.experiments.report import Cell, Value
 
 #: A cell of Table 3: a method and a k.
 Place = tuple[str, int]
-#: Numbers further than this from the paper's, in points, are pointed out.
-MAX_POINTS_APART = 0.7
 #: The data set that has every row and column of Table 3.
 _COMPLETE = "letter"
 
@@ -52,10 +50,6 @@ class Dataset:
     def columns(self) -> list[str]:
         """The headings of a table with a row for each method and a column for each k."""
         return ["Method", *(f"Top-{k}" for k in self.ks)]
-
-    def is_far(self, method: str, k: int, accuracy: float) -> bool:
-        """Whether a number is further from the paper's than the tolerance."""
-        return self.value(method, k, accuracy).is_far(MAX_POINTS_APART)
 
     def value(self, method: str, k: int, accuracy: float) -> Value:
         """A number of ours, beside the paper's if it has one."""

@@ -191,9 +191,8 @@ class DescentTask(Task):
 
     def run(self, payload: Parts) -> DescentResult:
         limits = {"tol": self.tol, "max_epochs": self.max_epochs, "random_state": self.seed}
-        softmax = classifier("lr-multi", **limits).fit_path(
-            payload.X_train, payload.y_train, self.Cs
-        )
+        X, y = payload.train
+        softmax = classifier("lr-multi", **limits).fit_path(X, y, self.Cs)
         runs = tuple(self._descend(start, payload) for start in softmax)
         return DescentResult(self.method, self.Cs, runs)
 

@@ -72,13 +72,9 @@ class Experiment:
         """Its own options, beyond those of :func:`run`, and their defaults."""
         import inspect
 
-        shared = {
-            "context",
-            "data",
-            "test_data",
-            "download",
-            *(["dataset"] if self.dataset else []),
-        }
+        shared = {"context", "data", "test_data", "download"}
+        if self.dataset:
+            shared.add("dataset")
         parameters = inspect.signature(self.function()).parameters
         return {name: p.default for name, p in parameters.items() if name not in shared}
 
@@ -122,27 +118,18 @@ def run(
 
     Parameters
     ----------
-    name : str
-        One of :func:`names`.
-    output : path-like
-        The folder; made if it does not exist.
-    data : path-like, or a mapping from experiments to path-likes for "all"
-        The data file of an experiment that takes one. Experiments that need data and have none
-        raise :class:`MissingData`; "all" leaves them out and says so.
-    test_data : path-like
-        The test examples, where ``data`` is a file with training examples only.
-    download : bool
-        Whether data that LibSVM's site offers may be downloaded.
-    jobs : int or None
-        Number of processes; None takes as many as there are processors.
-    seed : int
-        Seeds whatever is random.
-    quick : bool
-        A far smaller version, to see that everything works. Its numbers mean little.
-    console, progress : rich.console.Console or None
-        Where to print the tables, and the progress; None prints nothing.
-    **options
-        What the experiment itself offers, see ``EXPERIMENTS[name].options()``.
+    name : one of :func:`names`.
+    output : the folder; made if it does not exist.
+    data : the path of the data, for an experiment that takes some; with "all" a mapping from
+        experiments to paths. Experiments that need data and have none raise :class:`MissingData`;
+        "all" leaves them out and says so.
+    test_data : the path of the test examples, where ``data`` holds training examples only.
+    download : whether data that LibSVM's site offers may be downloaded.
+    jobs : number of processes; None takes as many as there are processors.
+    seed : seeds whatever is random.
+    quick : a far smaller version, to see that everything works. Its numbers mean little.
+    console, progress : rich consoles to print the tables and the progress on; None prints nothing.
+    **options : what the experiment itself offers, see ``EXPERIMENTS[name].options()``.
     """
     from joblib import cpu_count
 

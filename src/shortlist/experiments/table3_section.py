@@ -11,7 +11,6 @@ from typing import NamedTuple
 from shortlist._progress import duration
 from shortlist.experiments import paper
 from shortlist.experiments.comparison import (
-    MAX_POINTS_APART,
     Dataset,
     Place,
     accuracy_rows,
@@ -28,6 +27,8 @@ from shortlist.plots.charts import Chart, Series
 
 Results = Mapping[str, PathResult]
 
+#: Numbers further than this from the paper's, in points, are pointed out.
+MAX_POINTS_APART = 0.7
 #: Two numbers count as different if a paired test has a smaller p than this.
 SIGNIFICANT_P = 0.05
 SOFTMAX = "lr-multi"
@@ -44,12 +45,11 @@ _PROSE = Prose("table3")
 
 
 class ComparedCell(NamedTuple):
-    """A cell of Table 3 by its name: our accuracy, the paper's, and ours on the paper's grid."""
+    """A cell of Table 3 by its name: our accuracy beside the paper's, also on the paper's grid."""
 
     name: str
-    ours: float
-    theirs: float | None
-    on_paper_grid: float | None
+    value: Value
+    on_paper_grid: Value | None
 
 
 @dataclass(frozen=True)
@@ -66,17 +66,14 @@ class DatasetOutcome:
     def cell(self, method: str, k: int) -> ComparedCell:
         name, grid = f"{paper.display_name(method)} at top-{k}", self.on_paper_grid.get(method)
         value = self.dataset.value(method, k, self.results[method].accuracy(k))
-        return ComparedCell(name, value.ours, value.paper, grid.accuracy(k) if grid else None)
-
-    def is_near_on_paper_grid(self, method: str, k: int) -> bool:
-        again = self.cell(method, k).on_paper_grid
-        return again is not None and not self.dataset.is_far(method, k, again)
+        again = self.dataset.value(method, k, grid.accuracy(k)) if grid else None
+        return ComparedCell(name, value, again)
 
     @property
     def far_places(self) -> list[Place]:
         """The cells whose number is further than the tolerance from the paper's."""
         places = [(method, k) for method in self.results for k in self.dataset.ks]
-        return [(m, k) for m, k in places if self.dataset.is_far(m, k, self.cell(m, k).ours)]
+        return [(m, k) for m, k in places if self.cell(m, k).value.is_far(MAX_POINTS_APART)]
 
     @property
     def other_facts(self) -> dict[str, tuple[int, int]]:
@@ -254,17 +251,19 @@ def explain_far_cells(outcome: DatasetOutcome, far: Sequence[Place]) -> list[Rem
     rest = [place for place in far if place not in below]
     # These have a remark of their own, whether or not they are far.
     rest = [(m, k) for m, k in rest if not _better_left_out(outcome.results[m], k)]
+    again = {place: outcome.cell(*place).on_paper_grid for place in rest}
+    still_far = [
+        place
+        for place, value in again.items()
+        if outcome.parts.val is not None and (value is None or value.is_far(MAX_POINTS_APART))
+    ]
     facts = {
         "key": outcome.dataset.key,
-        "truncated": [outcome.cell(m, k) for m, k in below],
-        "stops": [_nearest(outcome, descent) for descent in outcome.descents],
         "parts": outcome.parts,
-        "cells": [outcome.cell(m, k) for m, k in rest],
-        "selections": [
-            _selection(outcome, m, k)
-            for m, k in rest
-            if outcome.parts.val is not None and not outcome.is_near_on_paper_grid(m, k)
-        ],
+        "truncated": [outcome.cell(*place) for place in below],
+        "stops": [_nearest(outcome, descent) for descent in outcome.descents],
+        "cells": [outcome.cell(*place) for place in rest],
+        "selections": [_selection(outcome, *place) for place in still_far],
     }
     return _PROSE.remarks("far", facts)
 
@@ -308,7 +307,7 @@ def _selection(outcome: DatasetOutcome, method: str, k: int) -> dict[str, object
     best = max(model.val[k - 1] for model in models)
     error = standard_error(best, outcome.parts.X_val.shape[0])
     tests = [model.test[k - 1] for model in models if model.val[k - 1] >= best - error]
-    spread = standard_error(cell.ours, outcome.parts.X_test.shape[0])
+    spread = standard_error(cell.value.ours, outcome.parts.X_test.shape[0])
     return {"cell": cell, "tests": tests, "error": error, "spread": spread}
 
 

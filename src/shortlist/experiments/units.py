@@ -170,11 +170,8 @@ def _in_good_order(units: Sequence[Unit], pending: list[int]) -> list[int]:
     two processes should not do at once.
     """
     by_weight = sorted(pending, key=lambda number: -units[number].weight)
-    first_of_kind: dict[str, int] = {}
-    for number in by_weight:
-        first_of_kind.setdefault(units[number].kind, number)
-    firsts = list(first_of_kind.values())
-    return firsts + [number for number in by_weight if number not in firsts]
+    first_of_kind = {units[number].kind: number for number in reversed(by_weight)}
+    return sorted(by_weight, key=lambda number: number not in first_of_kind.values())
 
 
 def _run(

@@ -1,10 +1,9 @@
 """The words of sections: Jinja templates in ``assets``, one for each experiment.
 
 A template holds blocks, which are called by their names. Blank lines part the paragraphs of a
-block, and so does a line that begins with |, a row of a table; within a paragraph the lines are
-joined. The block of a table, figure, remark or section
-begins with its title: a paragraph of its own, with # in front. A paragraph is Markdown in a small
-way: **strong**, *emphasis*, `code` and [links](#anchor).
+block; within a paragraph the lines are joined, unless they begin with |, as rows of a table do. The
+block of a table, figure, remark or section begins with its title: a paragraph of its own, with # in
+front. A paragraph is Markdown in a small way: **strong**, *emphasis*, `code` and [links](#anchor).
 """
 
 import math
