@@ -17,7 +17,7 @@ from tests.solvers.problems import (
 )
 
 BIAS = 0.5
-C = 1000.0
+C = 100_000.0
 HINGES = [
     Instance("hinge", m=4),
     Instance("hinge", m=4, k=2, variant="alpha"),

@@ -18,7 +18,7 @@ from shortlist.solvers.storage.base import State
 # place of the primal. It comes on top of the bounds on rounding.
 MIXED_ULPS = 64.0
 # Primals that differ by fewer such units count as equal.
-SAME_ULPS = 64.0
+SAME_ULPS = 8.0
 
 
 def working_time() -> float:

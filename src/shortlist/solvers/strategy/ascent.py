@@ -17,8 +17,10 @@ FIRST_SHARE_LEFT = 0.3
 MEASURED_EXAMPLES, MEASURED_EVERY = 1000, 8
 # The first looks are spared while the gap that is expected is more than so many times the one asked
 # for, which is a share of P(0) until there is a look. A look takes a third of an epoch on CLINC150:
-# fits at C = 1 and 10 spare one and two.
+# fits at C = 1 and 10 spare one and two. Epochs of fewer multiplications take milliseconds: there
+# looks tell better whether SDCA is slow.
 FAR_FROM_WANTED, MOST_LOOKS_SPARED = 3.0, 2
+LEAST_WORK_TO_SPARE = 1e8
 # More epochs than so many times the patience are too many, whatever the rate promises.
 MAX_EPOCHS_OVER_PATIENCE = 3.0
 # The rate of hinges is also measured since this share of the epochs spent.
@@ -64,6 +66,9 @@ def ascend(run: Run, random: np.random.Generator, patience: float = np.inf) -> s
     next_look = run.epochs + 1
     part, part_tried = 1.0, False
     last_estimate = 0.0
+    work = problem.storage.n * problem.storage.width * problem.n_classes
+    # Looks that tell an accuracy are wanted for themselves.
+    may_spare = slows_down and run.accuracy is None and work >= LEAST_WORK_TO_SPARE
     while run.epochs < run.max_epochs:
         order = random.permutation(active)[: math.ceil(part * active.size)]
         run.state.enough = SUPPORT_GAP * run.wanted
@@ -74,7 +79,7 @@ def ascend(run: Run, random: np.random.Generator, patience: float = np.inf) -> s
             _polish(run, random, min(late, MOST_EPOCHS_ON_SUPPORT))
         promising = share_left * estimate <= 0.8 * run.wanted and run.epochs >= earliest
         due = run.epochs >= min(next_look, run.max_epochs)
-        if due and slows_down and not run.history and len(spared) < MOST_LOOKS_SPARED:
+        if due and may_spare and not run.history and len(spared) < MOST_LOOKS_SPARED:
             expected = _expected_look(run, estimate, last_estimate)
             if expected.gap > FAR_FROM_WANTED * run.wanted and run.epochs < run.max_epochs:
                 spared.append(expected)
