@@ -90,7 +90,9 @@ def test_an_update_is_never_worse_than_a_fit(loss, C, kind, digits):
     assert update <= SHARES.get((kind, C), 1.0) * fit
 
 
-NOT_YET = pytest.mark.xfail(strict=True, reason="a descent from the last weights takes a few evaluations more than one from zero")
+NOT_YET = pytest.mark.xfail(
+    strict=True, reason="a descent from the last weights takes a few evaluations more than from zero"
+)
 
 
 @pytest.mark.parametrize(
