@@ -91,7 +91,7 @@ def test_an_update_is_never_worse_than_a_fit(loss, C, kind, digits):
 
 
 NOT_YET = pytest.mark.xfail(
-    strict=True, reason="a descent from the last weights takes a few evaluations more than from zero"
+    strict=True, reason="from the last weights a descent takes some evaluations more than from zero"
 )
 
 
