@@ -47,6 +47,8 @@ def test_probabilities_are_those_of_scikit_learn(digits, name, two_classes):
     if two_classes and "top" in name:
         model.set_params(k=1)
     model.fit(X[:500], y[:500])
+    if isinstance(model, TopKClassifier):
+        assert model.result_.status == "converged"
     scaled = TemperatureScaling(model).fit(X[500:1100], y[500:1100])
     theirs = CalibratedClassifierCV(
         FrozenEstimator(model), method="temperature", ensemble=False

@@ -182,11 +182,9 @@ def _epochs_to_go(
     Dense duals: the gap as a power of the epochs spent, by the last two looks. Where SDCA is slow,
     it also ``slows_down``.
 
-    Sparse duals: the least of three estimates. The primal of hinges rises and falls, and from a
-    warm start it may take long to fall below the first one. So the gap may stand still between two
-    looks while the duals improve. It is expected to shrink exponentially, as between the last two
-    looks or since a quarter of the epochs spent; or to be closed by the dual objective, at its
-    speed.
+    Sparse duals: exponentially, as between the last two looks or since a quarter of the epochs
+    spent, whichever is faster. The primal of hinges rises and falls, and from a warm start it may
+    take long to fall below the first one: so the gap may stand still between two looks.
     """
     if len(looks) < 3:
         return 0.0
@@ -205,7 +203,6 @@ def _epochs_to_go(
         np.log(look.gap / now.gap) / (now.epoch - look.epoch) / max(missing, np.finfo(float).tiny)
         for look in (before, early[-1] if early else looks[0])
     ]
-    rates.append((now.dual - before.dual) / (now.epoch - before.epoch) / now.gap)
     return 1.0 / max(rates) if max(rates) > 0.0 else np.inf
 
 
