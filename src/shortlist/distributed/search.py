@@ -140,8 +140,11 @@ class ClusterFits:
         except RayTaskError as error:
             raise cause_of(error) from None
         finally:
-            for one in begun:  # does nothing to those that have ended
-                ray.cancel(one, force=True)
+            # Without force, as by Ctrl-C: training ends with the model that it has. With force, Ray
+            # 2.60 ends this process if the task ends at the same moment.
+            left = ray.wait(begun, num_returns=len(begun), timeout=0)[1] if begun else []
+            for one in left:
+                ray.cancel(one)
 
     # --- fits over rows --------------------------------------------------------------------------
 
