@@ -45,7 +45,7 @@ FEW_CLASSES, FEW_CLASSES_SMOOTH = 3, 6
 # evaluations; breast cancer (19) at C >= 1000 is solved by 35 to 730 evaluations, and not by SDCA.
 MANY_EXAMPLES_PER_FEATURE = 100
 # But if the mean of C |x|^2 is at most this, SDCA is faster: on Letter (|x|^2 = 3.1) it takes 0.08
-# and 0.15 seconds at C = 0.3 and 1, and 0.31 at C = 3; descents take 0.22 to 0.25.
+# and 0.2 seconds at C = 0.3 and 1, and 0.31 at C = 3; descents take 0.22 to 0.25.
 MAX_MEAN_ETA_OF_HINGES = 5.0
 EPOCHS_ON_TABLES, EPOCHS_ON_TABLES_SMOOTH = 600.0, 300.0
 EPOCHS_OF_FEW_EXAMPLES = 3000.0
