@@ -24,7 +24,7 @@ LEAST_WORK_TO_SPARE = 1e8
 # More epochs than so many times the patience are too many, whatever the rate promises.
 MAX_EPOCHS_OVER_PATIENCE = 3.0
 # Of the epochs that are left, hinges may be promised this share; the rest is for the descent that
-# takes over where the promise is not kept. Of 130 fits on tables of 60 and 120 noisy examples, 12
+# takes over where the promise is not kept. Of 117 fits on tables of 60 and 120 noisy examples, 12
 # end at max_epochs with a share of 1, 3 with 0.5 and one with 0.35.
 SHARE_OF_EPOCHS_LEFT = 0.35
 # The rate of hinges is also measured since this share of the epochs spent.
