@@ -14,7 +14,9 @@ from shortlist._native import (
     lower_gram,
     multiply,
     multiply_add,
+    multiply_by_transposed,
     multiply_transposed,
+    prefetch,
     wait_for,
 )
 
@@ -23,6 +25,7 @@ PRECISIONS = pytest.mark.parametrize("dtype", [np.float32, np.float64])
 PRODUCTS = {
     "multiply": (multiply, False, False, False),
     "multiply_add": (multiply_add, False, False, True),
+    "multiply_by_transposed": (multiply_by_transposed, False, True, False),
     "multiply_transposed": (multiply_transposed, True, True, False),
     "add_transposed": (add_transposed, True, False, True),
     "add_both_transposed": (add_both_transposed, True, True, True),
@@ -154,3 +157,12 @@ def test_a_signal_that_is_there_is_not_waited_for():
     announce(signals, 8, 7)
     wait_for(blas_for(np.float64), signals, 8, 6)
     np.testing.assert_array_equal(signals, [5] * 8 + [7])
+
+
+@PRECISIONS
+def test_fetching_ahead_changes_nothing(dtype):
+    a = np.arange(12, dtype=dtype).reshape(3, 4)
+    before = a.copy()
+    for row, size in [(0, 1), (2, a[2].nbytes), (1, 1000)]:
+        prefetch(a, row, size)
+    np.testing.assert_array_equal(a, before)

@@ -31,6 +31,8 @@ from shortlist._jit import njit
 # need this core: so the waiting one sleeps, for so many microseconds at a time.
 SPINS_BEFORE_SLEEP = 200_000
 SLEEP_MICROSECONDS = 50
+# Bytes that a processor fetches at once.
+CACHE_LINE = 64
 
 
 class Blas(NamedTuple):
@@ -197,6 +199,24 @@ def _store_signal(typingctx: Any, signals: Any, place: Any, value: Any) -> Any:
     return types.void(signals, types.int64, types.int64), codegen
 
 
+@intrinsic
+def _prefetch(typingctx: Any, array: Any, row: Any, byte: Any) -> Any:
+    def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+        array = context.make_array(signature.args[0])(context, builder, values[0])
+        word, short = ir.IntType(64), ir.IntType(32)
+        offset = builder.mul(values[1], builder.extract_value(array.strides, 0))
+        place = builder.ptrtoint(array.data, word)
+        place = builder.add(place, builder.add(offset, values[2]))
+        pointer = builder.inttoptr(place, ir.IntType(8).as_pointer())
+        kind = ir.FunctionType(ir.VoidType(), [pointer.type, short, short, short])
+        function = builder.module.declare_intrinsic("llvm.prefetch", [pointer.type], kind)
+        # To be read, and kept in all caches; data.
+        builder.call(function, [pointer, *(ir.Constant(short, n) for n in (0, 3, 1))])
+        return context.get_dummy_value()
+
+    return types.void(array, types.int64, types.int64), codegen
+
+
 def _without_count(context: Any, builder: Any, kind: Any, value: Any) -> Any:
     """An array, or each array of a tuple, whose references are not counted."""
     if isinstance(kind, types.Array):
@@ -260,6 +280,9 @@ if numba.config.DISABLE_JIT:
     def multiply_add(blas, a, b, c):
         c += a @ b
 
+    def multiply_by_transposed(blas, a, b, c):
+        c[:] = a @ b.T
+
     def multiply_transposed(blas, a, b, c):
         c[:] = a.T @ b.T
 
@@ -286,6 +309,9 @@ if numba.config.DISABLE_JIT:
     def announce(signals, place, value):
         signals[place] = value
 
+    def prefetch(array, row, size):
+        pass
+
     def borrowed(arrays):
         return arrays
 
@@ -294,7 +320,7 @@ if numba.config.DISABLE_JIT:
 
 else:
     _multiply, _multiply_add = _gemm("N", "N", 0.0), _gemm("N", "N", 1.0)
-    _multiply_transposed = _gemm("T", "T", 0.0)
+    _multiply_by_transposed, _multiply_transposed = _gemm("N", "T", 0.0), _gemm("T", "T", 0.0)
     _add_transposed, _add_both_transposed = _gemm("T", "N", 1.0), _gemm("T", "T", 1.0)
 
     @njit
@@ -306,6 +332,11 @@ else:
     def multiply_add(blas, a, b, c):
         """c += a b."""
         _multiply_add(blas, a, b, c)
+
+    @njit
+    def multiply_by_transposed(blas, a, b, c):
+        """c = a b'."""
+        _multiply_by_transposed(blas, a, b, c)
 
     @njit
     def multiply_transposed(blas, a, b, c):
@@ -344,6 +375,12 @@ else:
     def announce(signals, place, value):
         """Let other threads see ``value`` here, and all that this thread wrote before."""
         _store_signal(signals, place, value)
+
+    @njit
+    def prefetch(array, row, size):
+        """Let the processor fetch the first ``size`` bytes of a row; the kernel does not wait."""
+        for byte in range(0, size, CACHE_LINE):
+            _prefetch(array, row, byte)
 
     @njit
     def borrowed(arrays):

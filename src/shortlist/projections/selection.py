@@ -17,6 +17,15 @@ def stride_exceeds(a, begin, cut):
     return hits != 0
 
 
+@njit(maxima=True)
+def any_nonzero(a, begin):
+    """Whether one of the ``STRIDE`` entries from ``begin`` on is not zero."""
+    size = abs(a[begin])
+    for j in range(begin, begin + STRIDE):
+        size = max(size, abs(a[j]))
+    return size > 0
+
+
 @njit
 def largest(a, k, values, places):
     """Write the k largest entries of ``a``, in descending order, and where they stand.

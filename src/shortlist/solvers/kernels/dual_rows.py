@@ -1,5 +1,7 @@
 """The duals of one example, as kernels read and write them: rows of an array, or lists of a pool.
 
+    fetch_place(duals, i)                         let the processor find out where they are
+    fetch_row(duals, i)                           let it fetch them: soon they are opened
     open_row(duals, i, scratch)                   all m entries; those of a list go to ``scratch``
     close_row(duals, i, y, v)                     keep what has been written to an open row
     gather(duals, i, y, classes, slots, v)        list what is not zero, and right labels
@@ -12,6 +14,8 @@ A pool (``solvers.duals.Pool``) keeps the entries that are not zero.
 import numpy as np
 
 from shortlist._jit import is_array, njit, overloaded
+from shortlist._native import prefetch
+from shortlist.projections.selection import STRIDE, any_nonzero
 
 
 @njit
@@ -41,6 +45,30 @@ def with_room(count):
 
 
 @njit
+def _nothing_to_fetch(duals, i):
+    pass
+
+
+@njit
+def _fetch_place_in_pool(duals, i):
+    prefetch(duals.begin, i, 1)
+    prefetch(duals.counts, i, 1)
+    prefetch(duals.room, i, 1)
+
+
+@njit
+def _fetch_dense(duals, i):
+    prefetch(duals, i, duals.shape[1] * duals.itemsize)
+
+
+@njit
+def _fetch_sparse(duals, i):
+    begin, count = duals.begin[i], duals.counts[i]
+    prefetch(duals.columns, begin, count * duals.columns.itemsize)
+    prefetch(duals.values, begin, count * duals.values.itemsize)
+
+
+@njit
 def _open_dense(duals, i, scratch):
     return duals[i]
 
@@ -61,15 +89,13 @@ def _close_dense(duals, i, y, v):
 
 @njit
 def _close_sparse(duals, i, y, v):
-    count = 0
-    for j in range(v.shape[0]):
-        count += v[j] != 0
+    count = _count_nonzeros(v)
     if count == 0:
         duals.counts[i] = 0
         return
     # The right label is kept even at zero: support visits may change it.
-    for j in range(v.shape[0]):
-        count += (v[j] == 0) and is_right(y, j)
+    zeros = _zeros_at_labels(y, v)
+    count += zeros
     if count > duals.room[i]:
         duals.used[1] += duals.room[i]
         duals.begin[i] = duals.used[0]
@@ -77,11 +103,46 @@ def _close_sparse(duals, i, y, v):
         duals.used[0] += duals.room[i]
     t = duals.begin[i]
     duals.counts[i] = count
+    m = v.shape[0]
+    for first in range(0, m, STRIDE):
+        last = min(first + STRIDE, m)
+        # A stride of zeros is passed over at once.
+        if zeros == 0 and last - first == STRIDE and not any_nonzero(v, first):
+            continue
+        for j in range(first, last):
+            if v[j] != 0 or (zeros > 0 and is_right(y, j)):
+                duals.values[t] = v[j]
+                duals.columns[t] = j
+                t += 1
+
+
+@njit(sums=True)
+def _count_nonzeros(v):
+    count = np.int32(0)
     for j in range(v.shape[0]):
-        if v[j] != 0 or is_right(y, j):
-            duals.values[t] = v[j]
-            duals.columns[t] = j
-            t += 1
+        count += np.int32(v[j] != 0)
+    return count
+
+
+@njit
+def _zero_at_label(y, v):
+    return np.int32(v[y] == 0)
+
+
+@njit
+def _count_zero_labels(y, v):
+    count = np.int32(0)
+    for label in y:
+        if label < 0:  # padding
+            break
+        count += np.int32(v[label] == 0)
+    return count
+
+
+@overloaded
+def _zeros_at_labels(y, v):
+    """How many right labels have a dual of zero."""
+    return _count_zero_labels if is_array(y) else _zero_at_label
 
 
 @njit
@@ -128,6 +189,16 @@ def _take_dense(duals, i, slot):
 @njit
 def _take_sparse(duals, i, slot):
     return duals.values[duals.begin[i] + slot]
+
+
+@overloaded
+def fetch_place(duals, i):
+    return _nothing_to_fetch if is_array(duals) else _fetch_place_in_pool
+
+
+@overloaded
+def fetch_row(duals, i):
+    return _fetch_dense if is_array(duals) else _fetch_sparse
 
 
 @overloaded

@@ -116,6 +116,6 @@ def visit_support(loss, rows, order, w, y, cost, kappa, duals, fewest, least_cha
             if delta[a] != 0:
                 put(duals, i, slots[a], v[a])
                 add_to_class(rows, i, delta[a], w, classes[a])
-        rounding += rounding_of_visit(cost[i], kappa[i], delta, 1.0)
+        rounding += rounding_of_visit(cost[i], kappa[i], squared_norm(delta), 1.0)
     keep(room)
     return gap, rounding, entries, moved, changes

@@ -19,17 +19,21 @@ from shortlist._native import (
     lower_gram,
     multiply,
     multiply_add,
+    multiply_by_transposed,
+    prefetch,
     wait_for,
 )
 from shortlist.losses.kernels import ascend
-from shortlist.solvers.kernels.dual_rows import close_row, open_row
+from shortlist.solvers.kernels.changes import add_earlier, add_to_weights, note_change
+from shortlist.solvers.kernels.dual_rows import close_row, fetch_place, fetch_row, open_row
 from shortlist.solvers.kernels.rows import add_row, gather_rows, score_row, squared_norm
 
 # Examples of a block that see each other's changes one by one. The changes of a whole group are
 # added to the scores of its panel by a matrix product, those of a panel to the rest of the block.
 GROUP = 16
 PANEL = 64
-STRIDE = 16
+# The duals of the example so many visits ahead are being fetched.
+ROWS_AHEAD = 2
 # Places of the signals between threads, a cache line apart.
 READY, GATHERED, DONE = 0, 8, 16
 SIGNALS_PER_THREAD = 8
@@ -38,9 +42,12 @@ STOP = 1 << 62
 
 
 @njit
-def rounding_of_visit(cost, kappa, delta, block):
-    """The visit's share of the squared rounding errors in W, in squared units of roundoff."""
-    return kappa * (4.0 * cost * cost + block * squared_norm(delta))
+def rounding_of_visit(cost, kappa, square, block):
+    """The visit's share of the squared rounding errors in W, in squared units of roundoff.
+
+    ``square`` is |delta|^2.
+    """
+    return kappa * (4.0 * cost * cost + block * square)
 
 
 @njit
@@ -69,7 +76,7 @@ def visit_in_turn(loss, rows, order, w, y, cost, kappa, duals, starts, every):
             changed |= delta[j] != 0
         if changed:
             add_row(rows, i, delta, w)
-            rounding += rounding_of_visit(cost[i], kappa[i], delta, 1.0)
+            rounding += rounding_of_visit(cost[i], kappa[i], squared_norm(delta), 1.0)
             order[moved] = i
             moved += 1
     keep(room)
@@ -77,70 +84,27 @@ def visit_in_turn(loss, rows, order, w, y, cost, kappa, duals, starts, every):
 
 
 @njit
-def _add_earlier(s, g, deltas, begin, end, nonzeros, counts):
-    """s += sum over the block's examples c from ``begin`` to ``end`` of g[c] deltas[c]."""
-    m = s.shape[0]
-    c = begin
-    while c < end:
-        if counts[c] >= 0:  # few nonzeros, listed
-            factor = g[c]
-            for t in range(counts[c]):
-                j = nonzeros[c, t]
-                s[j] += factor * deltas[c, j]
-            c += 1
-        elif c + 3 < end and counts[c + 1] < 0 and counts[c + 2] < 0 and counts[c + 3] < 0:
-            # Four at a time spare three passes over s.
-            g0, g1, g2, g3 = g[c], g[c + 1], g[c + 2], g[c + 3]
-            d0, d1, d2, d3 = deltas[c], deltas[c + 1], deltas[c + 2], deltas[c + 3]
-            for j in range(m):
-                s[j] += (g0 * d0[j] + g1 * d1[j]) + (g2 * d2[j] + g3 * d3[j])
-            c += 4
-        else:
-            factor = g[c]
-            d = deltas[c]
-            for j in range(m):
-                s[j] += factor * d[j]
-            c += 1
+def _fetch_examples(order, y, cost, kappa, duals, starts):
+    """Let the processor fetch what visits read of each example, all at the same time.
 
-
-@njit
-def _list_nonzeros(delta, places):
-    """Write where delta is not zero; returns how often, or -1 if the list is too short."""
-    few = places.shape[0]
-    count = 0
-    m = delta.shape[0]
-    begin = 0
-    while begin < m:
-        end = min(begin + STRIDE, m)
-        # Most changes of the hinges are zero: a stride of them is passed over at once.
-        if end - begin < STRIDE or _any_nonzero(delta, begin):
-            for j in range(begin, end):
-                if delta[j] != 0:
-                    if count == few:
-                        return -1
-                    places[count] = j
-                    count += 1
-        begin = end
-    return count
-
-
-@njit(maxima=True)
-def _any_nonzero(a, begin):
-    largest = abs(a[begin])
-    for j in range(begin, begin + STRIDE):
-        largest = max(largest, abs(a[j]))
-    return largest > 0
+    Each would be waited for otherwise: they lie anywhere in memory.
+    """
+    for i in order:
+        prefetch(y, i, 1)
+        prefetch(cost, i, 1)
+        prefetch(kappa, i, 1)
+        prefetch(starts, i, 1)
+        fetch_place(duals, i)
 
 
 @njit
 def _visit_rows(
-    loss, blas, order, scores, gram, y, cost, kappa, duals, starts, every, deltas, nonzeros, work
+    loss, blas, order, scores, gram, y, cost, kappa, duals, starts, every, changes, work
 ):
     size, m = order.shape[0], scores.shape[1]
-    scores, gram, deltas = borrowed(scores), borrowed(gram), borrowed(deltas)
-    duals, starts, nonzeros = borrowed(duals), borrowed(starts), borrowed(nonzeros)
-    work = borrowed(work)
-    counts = np.empty(size, np.int64)
+    scores, gram, changes = borrowed(scores), borrowed(gram), borrowed(changes)
+    duals, starts, work = borrowed(duals), borrowed(starts), borrowed(work)
+    deltas = changes.deltas
     room = np.empty(m, scores.dtype)
     scratch = borrowed(room)
     gap = 0.0
@@ -148,46 +112,47 @@ def _visit_rows(
     # The changes of examples before ``panel`` are in the scores of all later ones, those before
     # ``group`` in the scores of the current panel.
     panel = group = 0
+    _fetch_examples(order, y, cost, kappa, duals, starts)
     for b in range(size):
         i = order[b]
+        if b + ROWS_AHEAD < size:
+            fetch_row(duals, order[b + ROWS_AHEAD])
         s = scores[b]
-        _add_earlier(s, gram[b], deltas, group, b, nonzeros, counts)
+        add_earlier(s, gram[b], changes, group, b)
         v = open_row(duals, i, scratch)
         stands_for = every if b % every == 0 else 0
         gap += ascend(loss, s, y[i], cost[i], kappa[i], starts[i], stands_for, v, deltas[b], work)
         close_row(duals, i, y[i], v)
-        counts[b] = _list_nonzeros(deltas[b], nonzeros[b])
-        if counts[b] != 0:
-            rounding += rounding_of_visit(cost[i], kappa[i], deltas[b], float(size))
+        square = note_change(changes, b)
+        if square > 0.0:
+            rounding += rounding_of_visit(cost[i], kappa[i], square, float(size))
         end = b + 1
         if end % PANEL == 0 or end == size:
-            if _multiply_changes(blas, gram, deltas, counts, panel, end, size, scores):
+            if _multiply_changes(blas, gram, changes, panel, end, size, scores):
                 panel = end
             group = panel
         elif end % GROUP == 0:
             rest = min(size, (b // PANEL + 1) * PANEL)
-            if _multiply_changes(blas, gram, deltas, counts, group, end, rest, scores):
+            if _multiply_changes(blas, gram, changes, group, end, rest, scores):
                 group = end
     keep(room)
     return gap, rounding
 
 
 @overloaded(apart=True)
-def _visits(
-    loss, blas, order, scores, gram, y, cost, kappa, duals, starts, every, deltas, nonzeros, work
-):
+def _visits(loss, blas, order, scores, gram, y, cost, kappa, duals, starts, every, changes, work):
     """The visits of :func:`visit_block`, which two kernels call."""
     return _visit_rows
 
 
 @njit
 def visit_block(
-    loss, blas, order, scores, gram, y, cost, kappa, duals, starts, every, deltas, nonzeros, work
+    loss, blas, order, scores, gram, y, cost, kappa, duals, starts, every, changes, work
 ):
     """Visit the examples ``order`` in turn, given scores (B, m) at the block's start.
 
     The lower triangle of ``gram`` (B, B) holds their inner products, through which each example
-    sees the changes of those before it. Leaves the changes in ``deltas``. Returns the sums of
+    sees the changes of those before it, which are left in ``changes``. Returns the sums of
     gap shares and of rounding shares.
     """
     return _visits(
@@ -202,24 +167,21 @@ def visit_block(
         duals,
         starts,
         every,
-        deltas,
-        nonzeros,
+        changes,
         work,
     )
 
 
 @njit
-def _multiply_changes(blas, gram, deltas, counts, begin, end, last, scores):
+def _multiply_changes(blas, gram, changes, begin, end, last, scores):
     """Add the changes of the examples ``begin`` to ``end`` to the scores of those up to ``last``.
 
     Returns whether it did: few changes, and listed ones, are cheaper to add as they are met.
     """
-    full = 0
-    for c in range(begin, end):
-        full += counts[c] < 0
+    full = changes.full[end] - changes.full[begin]
     if last <= end or 4 * full < end - begin or full < 4:
         return False
-    multiply_add(blas, gram[end:last, begin:end], deltas[begin:end], scores[end:last])
+    multiply_add(blas, gram[end:last, begin:end], changes.deltas[begin:end], scores[end:last])
     return True
 
 
@@ -240,10 +202,10 @@ def lead_blocks(
     rows,
     grams,
     scores,
-    deltas,
-    nonzeros,
+    changes,
     bounds,
     signals,
+    by_class,
 ):
     """Visit the examples ``order`` of dense rows in blocks, the leading thread's part.
 
@@ -251,11 +213,15 @@ def lead_blocks(
     Thread t does both for the features ``bounds[t]`` to ``bounds[t + 1]``; the visits need them
     all and are done here, while the first assistant gathers the rows of the next block and
     their inner products. ``rows`` (3, B, d + 1), ``grams`` (2, B, B), ``scores`` (threads, B, m)
-    and ``deltas`` (B, m) are scratch. Returns the sums of gap shares and of rounding shares.
+    and ``changes`` are scratch.
+
+    ``by_class``: w holds W by classes, shape (m, d + 1). Then changes that are all listed cost no
+    product: each is added to its class.
+
+    Returns the sums of gap shares and of rounding shares.
     """
     size = rows.shape[1]
-    m = w.shape[1]
-    threads = scores.shape[0]
+    threads, _, m = scores.shape
     work = np.empty((2, m), w.dtype)
     n_blocks = (order.shape[0] + size - 1) // size
     gap = 0.0
@@ -268,7 +234,7 @@ def lead_blocks(
         else:
             wait_for(blas, signals, GATHERED, b)
         announce(signals, READY, b + 1)
-        _multiply_slab(blas, b, order, w, rows, scores, deltas, bounds, 0)
+        _multiply_slab(blas, b, order, w, rows, scores, changes, bounds, 0, by_class)
         for t in range(1, threads):
             wait_for(blas, signals, DONE + SIGNALS_PER_THREAD * t, b + 1)
             for c in range(here.shape[0]):
@@ -286,21 +252,22 @@ def lead_blocks(
             duals,
             starts,
             every,
-            deltas,
-            nonzeros,
+            changes,
             work,
         )
         gap += found[0]
         rounding += found[1]
     announce(signals, READY, n_blocks + 1)
-    _multiply_slab(blas, n_blocks, order, w, rows, scores, deltas, bounds, 0)
+    _multiply_slab(blas, n_blocks, order, w, rows, scores, changes, bounds, 0, by_class)
     for t in range(1, threads):
         wait_for(blas, signals, DONE + SIGNALS_PER_THREAD * t, n_blocks + 1)
     return gap, rounding
 
 
 @njit
-def assist_blocks(blas, x, bias, order, w, rows, grams, scores, deltas, bounds, signals, thread):
+def assist_blocks(
+    blas, x, bias, order, w, rows, grams, scores, changes, bounds, signals, by_class, thread
+):
     """The part of thread number ``thread`` in :func:`lead_blocks`."""
     size = rows.shape[1]
     n_blocks = (order.shape[0] + size - 1) // size
@@ -310,7 +277,7 @@ def assist_blocks(blas, x, bias, order, w, rows, grams, scores, deltas, bounds, 
         wait_for(blas, signals, READY, b + 1)
         if signals[READY] == STOP:
             break
-        _multiply_slab(blas, b, order, w, rows, scores, deltas, bounds, thread)
+        _multiply_slab(blas, b, order, w, rows, scores, changes, bounds, thread, by_class)
         announce(signals, DONE + SIGNALS_PER_THREAD * thread, b + 1)
         if thread == 1 and b + 1 < n_blocks:
             following = order[(b + 1) * size : (b + 2) * size]
@@ -320,13 +287,23 @@ def assist_blocks(blas, x, bias, order, w, rows, grams, scores, deltas, bounds, 
 
 
 @njit
-def _multiply_slab(blas, b, order, w, rows, scores, deltas, bounds, thread):
+def _multiply_slab(blas, b, order, w, rows, scores, changes, bounds, thread, by_class):
     """Add the changes of block b - 1 to a slab of W, then its part of the scores of block b."""
     size = rows.shape[1]
     slab = slice(bounds[thread], bounds[thread + 1])
     if b > 0:
         count = min(size, order.shape[0] - (b - 1) * size)
-        add_transposed(blas, rows[(b - 1) % 3, :count, slab], deltas[:count], w[slab])
+        before, deltas = rows[(b - 1) % 3, :count], changes.deltas[:count]
+        if not by_class:
+            add_transposed(blas, before[:, slab], deltas, w[slab])
+        elif changes.full[count] > 0:
+            add_transposed(blas, deltas, before[:, slab], w[:, slab])
+        else:
+            add_to_weights(changes, count, before, bounds[thread], bounds[thread + 1], w)
     count = min(size, order.shape[0] - b * size)
     if count > 0:
-        multiply(blas, rows[b % 3, :count, slab], w[slab], scores[thread, :count])
+        here = rows[b % 3, :count, slab]
+        if by_class:
+            multiply_by_transposed(blas, here, w[:, slab], scores[thread, :count])
+        else:
+            multiply(blas, here, w[slab], scores[thread, :count])

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from shortlist._native import blas_for
 from shortlist.losses.base import Loss
 from shortlist.solvers.duals import rows_at_once, writable
+from shortlist.solvers.kernels.changes import room_for_changes
 from shortlist.solvers.kernels.gradient import sum_losses_and_gradient
 from shortlist.solvers.kernels.rows import DenseRows
 from shortlist.solvers.kernels.visit import (
@@ -88,16 +89,17 @@ class DenseStorage(FeatureStorage):
     def _epoch_in_blocks(
         self, loss: Loss, order: NDArray, state: State, costs: Costs, every: int, crew: Crew
     ) -> Iterator[float]:
-        w = state.weights
-        width, m = w.shape
+        width, m = state.weights.shape
+        # A class's weights lie together where changes are few: they are added class by class.
+        by_class = loss.sparse_duals
+        w = np.ascontiguousarray(state.weights.T) if by_class else state.weights
         size = min(self.block or block_size(width, m), order.size)
         threads = min(crew.size, max(1, int(size * width * m / MULTIPLICATIONS_PER_THREAD)))
         dtype, blas = self.dtype, blas_for(self.dtype)
         rows = np.empty((3, size, width), dtype)
         grams = np.empty((2, size, size), dtype)
         scores = np.empty((threads, size, m), dtype)
-        deltas = np.empty((size, m), dtype)
-        nonzeros = np.empty((size, max(1, m // 8)), np.int32)
+        changes = room_for_changes(size, m, dtype)
         bounds = np.linspace(0, width, threads + 1).astype(np.int64)
         per_call = max(1, int(MULTIPLICATIONS_PER_CALL / (2.0 * width * m)) // size) * size
         per_call = max(size, rows_at_once(state.duals, per_call) // size * size)
@@ -105,7 +107,7 @@ class DenseStorage(FeatureStorage):
         for begin in range(0, order.size, per_call):
             part = order[begin : begin + per_call]
             signals = np.zeros(DONE + SIGNALS_PER_THREAD * threads, np.int64)
-            shared = (rows, grams, scores, deltas, bounds, signals)
+            shared = (rows, grams, scores, changes, bounds, signals, by_class)
 
             # Allocate the duals first: if that fails, no thread is waiting for another.
             lead = partial(
@@ -122,13 +124,7 @@ class DenseStorage(FeatureStorage):
                 writable(state.duals, part.size),
                 state.starts,
                 every,
-                rows,
-                grams,
-                scores,
-                deltas,
-                nonzeros,
-                bounds,
-                signals,
+                *shared,
             )
             assistants = [
                 partial(assist_blocks, blas, self.x, bias, part, w, *shared, thread)
@@ -139,5 +135,8 @@ class DenseStorage(FeatureStorage):
             except BaseException:
                 signals[READY] = STOP  # the leader failed: release the assistants
                 raise
+            finally:
+                if by_class:
+                    state.weights[:] = w.T
             state.rounding += rounding + self.squared_norm(w) * (part.size / size)
             yield gap

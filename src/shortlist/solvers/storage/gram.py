@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from shortlist._native import blas_for
 from shortlist.losses.base import Loss
 from shortlist.solvers.duals import Duals, as_array, readable, writable
+from shortlist.solvers.kernels.changes import room_for_changes
 from shortlist.solvers.kernels.gradient import certify_scores
 from shortlist.solvers.kernels.inner import add_listed
 from shortlist.solvers.kernels.rows import GramRows
@@ -139,8 +140,7 @@ class GramStorage(LocalDuals):
     ) -> Iterator[float]:
         a = state.weights
         blas = blas_for(self.dtype)
-        deltas = np.empty((EXAMPLES_PER_BLOCK, a.shape[1]), self.dtype)
-        nonzeros = np.empty((EXAMPLES_PER_BLOCK, max(1, a.shape[1] // 8)), np.int32)
+        changes = room_for_changes(EXAMPLES_PER_BLOCK, a.shape[1], self.dtype)
         work = np.empty((2, a.shape[1]), self.dtype)
         sums = a.sum(axis=0)
         bias2 = self.dtype.type(self.bias2)
@@ -164,12 +164,12 @@ class GramStorage(LocalDuals):
                 writable(state.duals, part.size),
                 state.starts,
                 every,
-                deltas,
-                nonzeros,
+                changes,
                 work,
             )
-            a[part] += deltas[: part.size]
-            sums += deltas[: part.size].sum(axis=0)
+            deltas = changes.deltas[: part.size]
+            a[part] += deltas
+            sums += deltas.sum(axis=0)
             yield gap
 
     def open_support(self, rows: NDArray, state: State, costs: Costs) -> Support:

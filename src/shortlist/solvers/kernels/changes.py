@@ -1,0 +1,151 @@
+"""What the visits of a block change: delta_i of each example, and lists of what is not zero.
+
+Most changes of the hinges are zero. Lists of the others spare most of the work that follows: an
+example sees the changes of those before it, and W is changed by them all, class by class.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shortlist._jit import njit
+from shortlist.projections.selection import STRIDE, any_nonzero
+from shortlist.solvers.kernels.rows import squared_norm
+
+# Of m classes, one in so many may change for an example to be listed.
+CLASSES_PER_ENTRY = 8
+
+
+class Changes(NamedTuple):
+    """Room for the changes of a block of B examples and m classes.
+
+    Row b of ``deltas`` (B, m) is the change of example b. The nonzeros of all listed examples, one
+    after the other, are the ``values`` of the ``classes``, of the examples ``owners``; those of the
+    first b examples are ``listed[b]`` of them. Of these b, ``full[b]`` have too many nonzeros for
+    the list: the first so many of ``numbers``.
+    """
+
+    deltas: NDArray
+    owners: NDArray
+    classes: NDArray
+    values: NDArray
+    listed: NDArray
+    full: NDArray
+    numbers: NDArray
+
+
+def room_for_changes(size: int, m: int, dtype: Any) -> Changes:
+    """For a block of ``size`` examples."""
+    # A stride is written before it is known how many of it count.
+    entries = size * max(1, m // CLASSES_PER_ENTRY) + STRIDE
+    return Changes(
+        np.empty((size, m), dtype),
+        np.empty(entries, np.uint32),
+        np.empty(entries, np.uint32),
+        np.empty(entries, dtype),
+        np.zeros(size + 1, np.int64),
+        np.zeros(size + 1, np.int64),
+        np.empty(size, np.int64),
+    )
+
+
+@njit
+def note_change(changes, b):
+    """List the nonzeros of delta_b, if they are few; returns |delta_b|^2."""
+    delta = changes.deltas[b]
+    begin, full = changes.listed[b], changes.full[b]
+    end = _list_nonzeros(delta, b, changes.owners, changes.classes, changes.values, begin)
+    if end < begin:
+        changes.numbers[full] = b
+        changes.listed[b + 1] = begin
+        changes.full[b + 1] = full + 1
+        return squared_norm(delta)
+    changes.listed[b + 1] = end
+    changes.full[b + 1] = full
+    square = 0.0
+    for e in range(begin, end):
+        square += np.float64(changes.values[e]) * np.float64(changes.values[e])
+    return square
+
+
+@njit
+def _list_nonzeros(delta, b, owners, classes, values, begin):
+    """List where delta is not zero, from place ``begin`` on; returns the end, or -1 if too many."""
+    m = delta.shape[0]
+    most = begin + max(1, m // CLASSES_PER_ENTRY)
+    end = begin
+    first = 0
+    while first < m:
+        last = min(first + STRIDE, m)
+        # A stride of zeros is passed over at once.
+        if last - first < STRIDE or any_nonzero(delta, first):
+            for j in range(first, last):
+                owners[end] = b
+                classes[end] = j
+                values[end] = delta[j]
+                end += delta[j] != 0
+            if end > most:
+                return np.int64(-1)
+        first = last
+    return end
+
+
+@njit
+def add_earlier(s, g, changes, begin, end):
+    """s += sum over the block's examples c from ``begin`` to ``end`` of g[c] deltas[c]."""
+    owners, classes, values = changes.owners, changes.classes, changes.values
+    for e in range(changes.listed[begin], changes.listed[end]):
+        s[classes[e]] += g[owners[e]] * values[e]
+    m = s.shape[0]
+    numbers, deltas = changes.numbers, changes.deltas
+    t, last = changes.full[begin], changes.full[end]
+    while t + 3 < last:
+        # Four at a time spare three passes over s.
+        c0, c1, c2, c3 = numbers[t], numbers[t + 1], numbers[t + 2], numbers[t + 3]
+        g0, g1, g2, g3 = g[c0], g[c1], g[c2], g[c3]
+        d0, d1, d2, d3 = deltas[c0], deltas[c1], deltas[c2], deltas[c3]
+        for j in range(m):
+            s[j] += (g0 * d0[j] + g1 * d1[j]) + (g2 * d2[j] + g3 * d3[j])
+        t += 4
+    while t < last:
+        factor = g[numbers[t]]
+        d = deltas[numbers[t]]
+        for j in range(m):
+            s[j] += factor * d[j]
+        t += 1
+
+
+@njit
+def add_to_weights(changes, count, rows, first, last, w):
+    """W += X_B' delta for the features ``first`` to ``last``; w by classes, all changes listed.
+
+    ``rows`` are the features of the block's ``count`` examples. The changes of a class are added up
+    before they are added to its weights, which are rounded once for the block, as by a product.
+    """
+    owners, classes, values = changes.owners, changes.classes, changes.values
+    begin = np.full(w.shape[0], -1, np.int64)
+    following = np.empty(changes.listed[count], np.int64)
+    for e in range(following.shape[0] - 1, -1, -1):
+        following[e] = begin[classes[e]]
+        begin[classes[e]] = e
+    total = np.empty(last - first, w.dtype)
+    for j in range(w.shape[0]):
+        e = begin[j]
+        if e < 0:
+            continue
+        column = w[j, first:last]
+        if following[e] < 0:
+            _add_multiple(values[e], rows[owners[e], first:last], column)
+            continue
+        total[:] = 0
+        while e >= 0:
+            _add_multiple(values[e], rows[owners[e], first:last], total)
+            e = following[e]
+        _add_multiple(w.dtype.type(1), total, column)
+
+
+@njit
+def _add_multiple(factor, x, w):
+    for c in range(x.shape[0]):
+        w[c] += factor * x[c]
