@@ -59,23 +59,72 @@ _SLACK = 0.02
 @njit
 def _list_above(f, y, cut, places):
     """List the j != y with f_j > cut; returns how many."""
+    kept = f[y]
+    f[y] = -np.inf
     count = 0
     m = f.shape[0]
     whole = m - m % STRIDE
     for begin in range(0, whole, STRIDE):
         if stride_exceeds(f, begin, cut):
+            # Written whether or not it counts: a branch would often be guessed wrong.
             for j in range(begin, begin + STRIDE):
-                if f[j] > cut and j != y:
-                    places[count] = j
-                    count += 1
+                places[count] = j
+                count += f[j] > cut
     for j in range(whole, m):
-        if f[j] > cut and j != y:
-            places[count] = j
-            count += 1
+        places[count] = j
+        count += f[j] > cut
+    f[y] = kept
     return count
 
 
 @njit
+def _solve_listed_beta(loss, f, y, eta, start, work):
+    scale = eta + loss.gamma
+    least = _least_threshold(loss, f, y, scale)
+    if least == np.inf:
+        return 0
+    # Where there is a last theta, the classes above it are nearly all that matter.
+    guess = start[0] - _SLACK if start[1] != 0.0 else -np.inf
+    while True:
+        count, theta = _solve_above(loss, f, y, eta, scale, max(guess, least), start, work)
+        if count > 0:
+            if not theta < guess or guess <= least:
+                break
+            guess = theta - _SLACK
+        else:
+            # None is above the guess, or rounding has hidden one above the least threshold.
+            least = least if guess > least else -np.inf
+            guess = -np.inf
+    start[0] = theta
+    return count
+
+
+@njit
+def _solve_listed_alpha(loss, f, y, eta, start, work):
+    """The k largest b_j lie above theta; if they are listed, they tell whether all x_j are zero.
+
+    Where all were zero, ``start`` holds a zero, and in the place of theta about the k-th largest.
+    """
+    scale = eta + loss.gamma
+    if start[1] == 0.0 and _none_enters(loss, f, y, scale, start[0]):
+        return 0
+    guess = start[0] - _SLACK
+    kth_known = False
+    while True:
+        count, theta = _solve_above(loss, f, y, eta, scale, guess, start, work)
+        if count >= loss.k:
+            if start[1] == 0.0 or not theta < guess:
+                break
+            guess = theta - _SLACK
+        else:
+            # With huge scores the slack is lost to rounding.
+            guess = _kth_largest(loss, f, y, scale) - _SLACK if not kth_known else -np.inf
+            kth_known = True
+    start[0] = theta
+    return count if start[1] != 0.0 else 0
+
+
+@overloaded
 def solve_listed(loss, f, y, eta, start, work):
     """The projection of gradients and dual steps, on the few classes that can matter.
 
@@ -84,32 +133,34 @@ def solve_listed(loss, f, y, eta, start, work):
     the second. Returns how many are listed. ``start`` holds the last theta and a number that is not
     zero if there is one: alpha's last cap.
     """
-    scale = eta + loss.gamma
-    # Where there is a last theta, the classes above it are nearly all that matter.
-    guess = start[0] - _SLACK if start[1] != 0.0 else -np.inf
-    if is_joint(loss) and guess > -np.inf:
-        # If they do, there is no need for the least threshold, which takes the k largest scores.
-        count, theta = _solve_above(loss, f, y, eta, scale, guess, start, work)
-        if count >= loss.k and theta >= guess:
-            start[0] = theta
-            return count
-        guess = min(guess, theta - _SLACK) if count >= loss.k else -np.inf
-    least = _least_threshold(loss, f, y, scale)
-    if least == np.inf:
-        return 0
-    while True:
-        count, theta = _solve_above(loss, f, y, eta, scale, max(guess, least), start, work)
-        # Alpha's cap is a share of the sum over the k largest.
-        if count >= (loss.k if is_joint(loss) else 1):
-            if not theta < guess or guess <= least:
-                break
-            guess = theta - _SLACK
-        else:
-            # Too few are above the guess, or rounding has hidden one above the least threshold.
-            least = least if guess > least else -np.inf
-            guess = -np.inf
-    start[0] = theta
-    return count
+    return _solve_listed_beta if loss.instance_class is BetaHinge else _solve_listed_alpha
+
+
+@njit
+def _none_enters(loss, f, y, scale, near):
+    """Whether all x_j of alpha are zero, as far as one sweep can tell; b_j are about ``near``.
+
+    They are if the k largest margins 1 + f_j - f_y add up to zero or less. For any cut they add
+    up to at most  k cut + sum of max(0, margin - cut),  and to no less where k margins are above.
+    """
+    own = np.float64(f[y])
+    cut = _cut_in_scores(f, own, scale, near)
+    if not cut > -np.inf:
+        return False
+    f[y] = cut
+    above = _sum_above(f, cut)
+    f[y] = f.dtype.type(own)
+    level = loss.k * (1.0 + (np.float64(cut) - own))
+    # The sum is rounded.
+    return above * (1.0 + f.shape[0] * np.finfo(f.dtype).eps) + level <= 0.0
+
+
+@njit(sums=True)
+def _sum_above(f, cut):
+    total = f.dtype.type(0)
+    for j in range(f.shape[0]):
+        total += max(f[j] - cut, f.dtype.type(0))
+    return np.float64(total)
 
 
 @njit
@@ -170,8 +221,8 @@ def _cut_in_scores(f, own, scale, theta):
 
 
 @njit
-def _least_threshold_beta(loss, f, y, scale):
-    """A lower bound on theta; infinite if all x_j are zero.
+def _least_threshold(loss, f, y, scale):
+    """A lower bound on beta's theta; infinite if all x_j are zero.
 
     theta is not negative. At k = 1 the largest x_j is at most 1, so that theta >= max b - 1.
     """
@@ -182,31 +233,14 @@ def _least_threshold_beta(loss, f, y, scale):
 
 
 @njit
-def _least_threshold_alpha(loss, f, y, scale):
-    """A lower bound on theta; infinite if all x_j are zero.
-
-    No x_j exceeds s/k, and the k largest b_j lie above theta: theta is at least the k-th largest
-    less 1/k. All x_j are zero if the mean of the k largest is not positive.
-    """
-    if not 1.0 + (np.float64(largest_wrong(f, y)) - np.float64(f[y])) > 0.0:
-        return np.inf
+def _kth_largest(loss, f, y, scale):
+    """The k-th largest b_j."""
     values = np.empty(loss.k, f.dtype)
-    kept = f[y]
+    own = f[y]
     f[y] = -np.inf
     largest(f, loss.k, values, np.empty(loss.k, np.int32))
-    f[y] = kept
-    mean = 0.0
-    for i in range(loss.k):
-        mean += (1.0 + (np.float64(values[i]) - np.float64(kept))) / loss.k
-    if not mean > 0.0:
-        return np.inf
-    kth = (1.0 + (np.float64(values[loss.k - 1]) - np.float64(kept))) / scale
-    return kth - 1.0 / loss.k - 1e-6 * abs(kth)
-
-
-@overloaded
-def _least_threshold(loss, f, y, scale):
-    return _least_threshold_beta if loss.instance_class is BetaHinge else _least_threshold_alpha
+    f[y] = own
+    return (1.0 + (np.float64(values[loss.k - 1]) - np.float64(own))) / scale
 
 
 @njit
@@ -223,15 +257,19 @@ def solve_on_simplex(f, y, eta, gamma, start, work):
     inverse = f.dtype.type(1.0 / scale)
     lowest = np.finfo(f.dtype).min
     least = max(level - 1.0 - 1e-6 * abs(level), 0.0)
-    count = _list_above(f, y, _cut_in_scores(f, own, scale, least), places)
+    # Where there is a last theta, the classes above it are nearly all that matter.
+    guess = start[0] - _SLACK if start[1] != 0.0 else -np.inf
     while True:
+        count = _list_above(f, y, _cut_in_scores(f, own, scale, max(guess, least)), places)
         for t in range(count):
             z[t] = max((f[places[t]] - top) * inverse, lowest)
         theta = _solve_few_simplex(z, count, level, eta / scale)
-        if count > 0:
+        if count > 0 and (theta >= guess or guess <= least):
             break
-        # Rounding has hidden the largest.
-        count = _list_above(f, y, f.dtype.type(-np.inf), places)
+        # Some are below the guess, or rounding has hidden the largest.
+        if guess <= least:
+            least = -np.inf
+        guess = theta - _SLACK if count > 0 else -np.inf
     start[0] = theta
     start[1] = 1.0
     return count
@@ -249,11 +287,7 @@ def _solve_few_simplex(z, count, top, rho):
     t = -np.inf  # theta - top
     inside = count + 1
     while True:
-        total, above = 0.0, 0
-        for j in range(count):
-            if z[j] > t:
-                total += np.float64(z[j])
-                above += 1
+        total, above = _sum_of_larger(z, count, t)
         # Entries only leave the list, except by rounding.
         if above >= inside or above == 0:
             break
@@ -263,6 +297,17 @@ def _solve_few_simplex(z, count, top, rho):
     for j in range(count):
         z[j] = max(np.float64(z[j]) - t, 0.0)
     return top + t
+
+
+@njit(sums=True)
+def _sum_of_larger(z, count, t):
+    """The sum of the entries above t, and how many there are."""
+    total, above = 0.0, 0
+    for j in range(count):
+        larger = z[j] > t
+        total += np.float64(z[j]) if larger else 0.0
+        above += larger
+    return total, above
 
 
 @njit
@@ -301,9 +346,9 @@ def _solve_few_alpha(loss, z, top, rho, start):
         fill_capped(z, ref, t, c, loss.k, 1.0, scratch)
         for j in range(z.shape[0]):
             z[j] = scratch[j]
-        start[1] = c
     else:
         z[:] = 0
+    start[1] = c
     return top + ref + t
 
 

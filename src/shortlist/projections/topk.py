@@ -30,6 +30,7 @@ from shortlist.projections.selection import heapify, largest, pop_largest
 from shortlist.projections.threshold import (
     _project_rows,
     clip_into,
+    less,
     shift_to_maximum,
     solve_threshold,
 )
@@ -109,8 +110,9 @@ def walk_cap(z, top, k, radius, rho, heap):
             free_sum += np.float64(heap[count - 1 - u])
 
 
-# Rounds of :func:`settle_cap` before it gives up. From the last visit's solution two are the rule.
-_SETTLING_ROUNDS = 4
+# Rounds of :func:`settle_cap` before it gives up. From the last visit's solution two or three are
+# the rule.
+_SETTLING_ROUNDS = 10
 
 
 @njit
@@ -119,7 +121,8 @@ def settle_cap(z, top, k, radius, rho, theta, c):
 
     The guess tells which entries are at the cap and which lie between it and zero. For these the
     walk's equations give theta and c, and so on until the entries are the same twice: then theta
-    and c lie on the path, where psi = 0 or k c = radius. ref is the guess, so that entries near
+    and c lie on the path, where psi = 0 or k c = radius. Where the equations have no solution,
+    theta alone moves to where the entries add up to k c. ref is the guess, so that entries near
     the threshold keep their digits.
     """
     most = radius / k
@@ -127,39 +130,60 @@ def settle_cap(z, top, k, radius, rho, theta, c):
     t = 0.0
     last_u, last_free = -1, -1
     for _ in range(_SETTLING_ROUNDS):
-        u, free = 0, 0
-        capped_sum, free_sum = 0.0, 0.0
-        low, high = np.inf, -np.inf
-        for j in range(z.shape[0]):
-            x = np.float64(z[j]) - ref
-            if x - t >= c:
-                u += 1
-                capped_sum += x
-                low = min(low, x)
-            else:
-                high = max(high, x)
-                if x > t:
-                    free += 1
-                    free_sum += x
+        u, free, capped_sum, free_sum = _sort_out(z, ref, t, c)
         # A threshold decides which entries these are: equal numbers of them are equal sets.
         if u == last_u and free == last_free:
             return ref, t, c
-        if free == 0 and u == k:
-            c = min((theta + capped_sum / k) / (1.0 + rho * k), most)
-            if 0.0 < c <= low - high:  # as where the walk begins
-                return ref, low - 0.5 * (c + min(low - high, 2.0 * most)), c
-        if free == 0 or u >= k or u + free < k:
+        last_u, last_free = -1, -1
+        if u == k:
+            low, high = _around_cap(z, ref, t, c)
+            first = min((theta + capped_sum / k) / (1.0 + rho * k), most)
+            if 0.0 < first <= low - high:  # as where the walk begins
+                return ref, low - 0.5 * (first + min(low - high, 2.0 * most)), first
+        if free == 0:
             break
-        last_u, last_free = u, free
-        below = k - u
-        stationary = (theta + capped_sum / k + below * free_sum / (k * free)) / (
-            below * below / (k * free) + u / k + rho * k
-        )
-        c = min(stationary, most)
-        if not c > 0.0:
-            break
-        t = (free_sum - below * c) / free
+        if u < k <= u + free:
+            last_u, last_free = u, free
+            below = k - u
+            stationary = (theta + capped_sum / k + below * free_sum / (k * free)) / (
+                below * below / (k * free) + u / k + rho * k
+            )
+            c = min(stationary, most)
+            if not c > 0.0:
+                break
+            t = (free_sum - below * c) / free
+        else:
+            t = (free_sum - (k - u) * c) / free
     return 0.0, 0.0, 0.0
+
+
+@njit(sums=True)
+def _sort_out(z, ref, t, c):
+    """How many entries of z - ref are at t + c or above, and between it and t; their sums."""
+    u, free = np.int32(0), np.int32(0)
+    capped_sum, free_sum = 0.0, 0.0
+    for j in range(z.shape[0]):
+        x = np.float64(z[j]) - ref
+        capped = less(x, t, c) >= 0.0
+        between = (x > t) & ~capped
+        u += np.int32(capped)
+        free += np.int32(between)
+        capped_sum += x if capped else 0.0
+        free_sum += x if between else 0.0
+    return u, free, capped_sum, free_sum
+
+
+@njit
+def _around_cap(z, ref, t, c):
+    """The smallest entry of z - ref at t + c or above, and the largest below."""
+    low, high = np.inf, -np.inf
+    for j in range(z.shape[0]):
+        x = np.float64(z[j]) - ref
+        if x - t >= c:
+            low = min(low, x)
+        else:
+            high = max(high, x)
+    return low, high
 
 
 @njit
