@@ -175,7 +175,7 @@ def _gap_share(loss, s, y, cost, eta, start, v, g, work):
     If the scores were those of the last visit's end, x would be the gradient too: for entries
     between the bounds  1 + s_j - s_y = (eta + gamma) (x_j + theta) - eta (x_j - v_y).
     """
-    if loss.gamma < FLAT or start[1] == 0.0:
+    if loss.gamma < FLAT:
         return gap_share(loss, s, y, cost, v, g, work)
     near = np.empty(2)
     near[0] = ((eta + loss.gamma) * start[0] + eta * np.float64(v[y])) / loss.gamma
@@ -192,14 +192,31 @@ def _ascend(loss, s, y, cost, kappa, start, stands_for, v, delta, work):
     share = 0.0
     if stands_for > 0:
         share = _gap_share(loss, s, y, cost, eta, start, v, delta, work) * stands_for
+    _take_out(s, eta, cost, v, delta)
+    _put_in(work, solve_listed(loss, s, y, eta, start, work), y, cost, v, delta)
+    return share
+
+
+@njit
+def _take_out(s, eta, cost, v, delta):
+    """The residual scores, and the change if the new dual were zero."""
     e, c = s.dtype.type(eta), s.dtype.type(cost)
     for j in range(s.shape[0]):
         s[j] += e * v[j]
-        delta[j] = v[j]
-    write_listed(work, solve_listed(loss, s, y, eta, start, work), y, v)
-    for j in range(s.shape[0]):
-        delta[j] = c * (delta[j] - v[j])
-    return share
+        delta[j] = c * v[j]
+
+
+@njit
+def _put_in(work, count, y, cost, v, delta):
+    """Fill v from the listed classes; the change is a multiple of old v less new v there."""
+    places, c = listed_places(work), delta.dtype.type(cost)
+    delta[y] = v[y]
+    for t in range(count):
+        delta[places[t]] = v[places[t]]
+    write_listed(work, count, y, v)
+    delta[y] = c * (delta[y] - v[y])
+    for t in range(count):
+        delta[places[t]] = c * (delta[places[t]] - v[places[t]])
 
 
 @njit
@@ -219,19 +236,8 @@ def _ascend_on_simplex(loss, s, y, cost, kappa, start, stands_for, v, delta, wor
             share = _gap_share_on_simplex(s, y, cost, v) * stands_for
         else:
             share = _gap_share(loss, s, y, cost, eta, start, v, delta, work) * stands_for
-    e, c = s.dtype.type(eta), s.dtype.type(cost)
-    for j in range(s.shape[0]):
-        s[j] += e * v[j]
-        delta[j] = c * v[j]
-    count = solve_on_simplex(s, y, eta, loss.gamma, start, work)
-    places = listed_places(work)
-    delta[y] = v[y]
-    for t in range(count):
-        delta[places[t]] = v[places[t]]
-    write_listed(work, count, y, v)
-    delta[y] = c * (delta[y] - v[y])
-    for t in range(count):
-        delta[places[t]] = c * (delta[places[t]] - v[places[t]])
+    _take_out(s, eta, cost, v, delta)
+    _put_in(work, solve_on_simplex(s, y, eta, loss.gamma, start, work), y, cost, v, delta)
     return share
 
 
