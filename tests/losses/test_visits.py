@@ -237,3 +237,36 @@ def test_a_visit_stands_for_others_or_is_not_measured():
     assert one.sum() > 0
     np.testing.assert_allclose(visit(loss, s, y, 1.0, v, stands_for=8)[2], 8 * one, rtol=1e-13)
     assert not visit(loss, s, y, 1.0, v, stands_for=0)[2].any()
+
+
+@pytest.mark.parametrize("smoothing", [0.0, 0.3])
+@pytest.mark.parametrize(("k", "variant"), [(1, "alpha"), (3, "alpha"), (7, "alpha"), (3, "beta")])
+@PRECISIONS
+def test_a_hinge_ends_at_the_same_dual_whatever_it_starts_from(k, variant, smoothing, dtype):
+    """What visits keep of an example only says where to look first."""
+    m = 70
+    name = "smooth_hinge" if smoothing else "hinge"
+    row = Instance(name, m=m, k=k, variant=variant, smoothing=smoothing)
+    spec = row.loss().spec
+    rng = np.random.default_rng(k)
+    work = np.empty((2, m), dtype)
+    zeros = 0
+    for scale, eta in itertools.product([0.05, 1.0, 30.0], [0.1, 3.0]):
+        for _ in range(40):
+            # The label's score leads, so that some duals are zero.
+            s, y = (scale * rng.normal(size=m)).astype(dtype), int(rng.integers(m))
+            s[y] += dtype(rng.choice([0.0, 1.0, 2.0, 4.0]) * scale)
+            v = references.random_dual(row, rng, y).astype(dtype) * dtype(rng.random() < 0.5)
+            reached = []
+            near = None
+            for start in ([0.0, 0.0], None, [0.0, 1.0], [-9.0, 0.1], [9.0, 0.01], [0.3, 0.0]):
+                kept = np.array(near if start is None else start)
+                new, delta = v.copy(), np.empty(m, dtype)
+                ascend(spec, s.copy(), y, eta / KAPPA, KAPPA, kept, 1, new, delta, work)
+                reached.append(new)
+                near = kept if near is None else near
+            zeros += not reached[0].any()
+            for other in reached[1:]:
+                tolerance = 64 * np.finfo(dtype).eps * (1 + scale / (eta + smoothing))
+                np.testing.assert_allclose(other, reached[0], atol=tolerance)
+    assert 0 < zeros < 200
