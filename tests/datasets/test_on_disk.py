@@ -57,6 +57,11 @@ def test_a_folder_of_shards(tmp_path, kind, dtype):
         found = data.X[rows]
         found = found.toarray() if sparse.issparse(found) else found
         np.testing.assert_array_equal(found, expected[rows].astype(found.dtype))
+    ranges = [(28, 30), (3, 4), (9, 15), (20, 20)]
+    found = data.X.read_ranges(ranges)
+    found = found.toarray() if sparse.issparse(found) else found
+    several = np.concatenate([expected[begin:end] for begin, end in ranges])
+    np.testing.assert_array_equal(found, several.astype(found.dtype))
 
 
 def test_libsvm_shards_of_different_widths(tmp_path):
@@ -87,6 +92,23 @@ def test_a_file_that_shrinks_is_named(tmp_path):
         file.truncate(400)
     with pytest.raises(ValueError, match=r"x\.npy: has become shorter"):
         rows[20:30]
+    with pytest.raises(ValueError, match=r"x\.npy: has become shorter"):
+        rows.read_ranges([(0, 2), (20, 30)])
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, ">f4"])
+@pytest.mark.parametrize("named", [True, False])
+def test_ranges_of_one_file(tmp_path, dtype, named):
+    """Of a file with a name and of one that is open, in precisions to be widened and not."""
+    path = tmp_path / "x.npy"
+    np.save(path, X.astype(dtype))
+    rows = rows_on_disk(np.load(path, mmap_mode="r") if named else X.astype(dtype))
+    ranges = [(7, 8), (29, 30), (0, 5), (12, 12)]
+    expected = X.astype(dtype).astype(np.float32)[[7, 29, *range(5)]]
+    found = rows.read_ranges(ranges)
+    assert found.dtype == np.float32
+    np.testing.assert_array_equal(found, expected)
+    assert rows.read_ranges([(4, 4)]).shape == (0, 4)
 
 
 @pytest.mark.parametrize("hands", [1, 3, 30])

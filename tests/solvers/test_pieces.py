@@ -175,6 +175,7 @@ def test_mixtures_hold_every_visit_once(visited):
     for mixture in found:
         rows = mixture.taken(np.arange(n))
         assert len(set(rows)) == mixture.size <= 100
+        assert [row for ends in mixture.ranges for row in range(*ends)] == rows.tolist()
         here = rows[mixture.visits]
         places = [list(order).index(row) for row in here]
         assert places == sorted(places)

@@ -11,7 +11,8 @@ from __future__ import annotations
 import mmap
 import tempfile
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from contextlib import nullcontext
 from typing import IO, Any
 
 import numpy as np
@@ -36,6 +37,17 @@ class RowsOnDisk:
     def read(self, begin: int, end: int) -> Any:
         """Return a range of rows: an array in C order, or a CSR matrix."""
         raise NotImplementedError
+
+    def read_ranges(self, ranges: Sequence[tuple[int, int]]) -> Any:
+        """Return several ranges of rows, one below the other."""
+        if self.is_sparse:
+            return self._stacked([self.read(begin, end) for begin, end in ranges])
+        rows = np.empty((sum(end - begin for begin, end in ranges), self.shape[1]), self.dtype)
+        place = 0
+        for begin, end in ranges:
+            rows[place : place + end - begin] = self.read(begin, end)
+            place += end - begin
+        return rows
 
     def _stacked(self, found: list[Any]) -> Any:
         """Ranges of rows, one below the other."""
@@ -75,8 +87,28 @@ class _Numbers:
             self.file.seek(at)
             found = np.fromfile(self.file, self.dtype, count)
         if found.size < count:
-            raise DataError("has become shorter while it was read", path=str(self.file))
+            raise self._shorter()
         return found
+
+    def read_ranges(self, ranges: Iterable[tuple[int, int]], out: np.ndarray) -> None:
+        """Fill ``out`` with these ranges, one after the other. The file is opened once."""
+        place, size = 0, self.dtype.itemsize
+        room = out.reshape(-1).view(np.uint8).data
+        with self._opened() as file:
+            for begin, end in ranges:
+                file.seek(self.offset + begin * size)
+                count = (end - begin) * size
+                while count > 0:
+                    found = file.readinto(room[place : place + count])
+                    if not found:
+                        raise self._shorter()
+                    place, count = place + found, count - found
+
+    def _opened(self) -> Any:
+        return open(self.file, "rb", 0) if isinstance(self.file, str) else nullcontext(self.file)
+
+    def _shorter(self) -> DataError:
+        return DataError("has become shorter while it was read", path=str(self.file))
 
 
 class DenseOnDisk(RowsOnDisk):
@@ -96,6 +128,15 @@ class DenseOnDisk(RowsOnDisk):
         d = self.shape[1]
         flat = self._numbers.read(begin * d, end * d)
         return flat.astype(self.dtype, copy=False).reshape(end - begin, d)
+
+    def read_ranges(self, ranges: Sequence[tuple[int, int]]) -> np.ndarray:
+        d = self.shape[1]
+        if self._numbers.dtype != self.dtype or d == 0:
+            return super().read_ranges(ranges)
+        rows = np.empty((sum(end - begin for begin, end in ranges), d), self.dtype)
+        if rows.size:
+            self._numbers.read_ranges(((begin * d, end * d) for begin, end in ranges), rows)
+        return rows
 
 
 class CsrOnDisk(RowsOnDisk):

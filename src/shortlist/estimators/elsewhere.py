@@ -5,6 +5,7 @@ Rows may also be held elsewhere, as by the workers of a cluster: see :class:`Hel
 
 import shutil
 import tempfile
+from collections.abc import Sequence
 from numbers import Integral
 from typing import Any, Protocol, runtime_checkable
 
@@ -79,6 +80,9 @@ class _RowsInMemory:
     def read(self, begin: int, end: int) -> Any:
         part = self.x[begin:end]
         return part if self.is_sparse else part.view()
+
+    def read_ranges(self, ranges: Sequence[tuple[int, int]]) -> Any:
+        return self.x[np.concatenate([np.arange(begin, end) for begin, end in ranges])]
 
 
 def check_memory_limit(value: Any) -> int | None:

@@ -6,8 +6,6 @@ for the smooth hinge (12 pieces of 12,000 x 128 examples of 100 classes). With r
 rows, dealt out anew for every epoch, softmax takes the epochs that it takes in memory.
 """
 
-from collections.abc import Iterator
-from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -26,34 +24,26 @@ FEW_VISITS = 0.25
 
 
 class Mixture(NamedTuple):
-    """Rows of a piece: the ranges that are read, and the places of the visits in what was read."""
+    """Rows of a piece: the ranges that are read, and the places of the visits in what was read.
+
+    ``rows`` are their numbers in the data.
+    """
 
     ranges: list[tuple[int, int]]
     visits: NDArray
+    rows: NDArray
 
     @property
     def size(self) -> int:
-        return sum(end - begin for begin, end in self.ranges)
-
-    @property
-    def rows(self) -> NDArray:
-        """The numbers of the piece's rows in the data."""
-        return np.concatenate([np.arange(begin, end) for begin, end in self.ranges])
-
-    def places(self) -> Iterator[tuple[slice, slice]]:
-        """Each range in the data, and where it lies in the piece."""
-        ends = np.cumsum([0, *(end - begin for begin, end in self.ranges)]).tolist()
-        for there, here in zip(self.ranges, pairwise(ends), strict=True):
-            yield slice(*there), slice(*here)
+        return self.rows.size
 
     def taken(self, values: NDArray) -> NDArray:
         """The piece's part of numbers of all examples, as an array of its own."""
-        return np.concatenate([values[begin:end] for begin, end in self.ranges])
+        return values[self.rows]
 
     def put_back(self, own: NDArray, values: NDArray) -> None:
         """The inverse of :meth:`taken`."""
-        for there, here in self.places():
-            values[there] = own[here]
+        values[self.rows] = own
 
 
 def rows_of_run(rows_per_piece: int, row_bytes: float) -> int:
@@ -79,8 +69,10 @@ def mixtures(
         first = number * per_piece
         here = runs[first : first + per_piece] * size
         ends = np.minimum(here + size, n)  # the last run of the data may be shorter
-        begins = np.cumsum(ends - here) - (ends - here)
+        lengths = ends - here
+        begins = np.cumsum(lengths) - lengths
+        rows = np.repeat(here - begins, lengths) + np.arange(lengths.sum())
         visited = order[by_piece[bounds[number] : bounds[number + 1]]]
         local = begins[place[visited // size] - first] + visited % size
-        found.append(Mixture(list(zip(here.tolist(), ends.tolist(), strict=True)), local))
+        found.append(Mixture(list(zip(here.tolist(), ends.tolist(), strict=True)), local, rows))
     return found

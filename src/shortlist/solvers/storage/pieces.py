@@ -15,7 +15,6 @@ from typing import Any, Literal, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
 
 from shortlist._memory import release_pages
 from shortlist.losses.base import Loss
@@ -63,6 +62,7 @@ class RowSource(Protocol):
     @property
     def mean_nonzeros(self) -> float: ...
     def read(self, begin: int, end: int) -> Any: ...
+    def read_ranges(self, ranges: Sequence[tuple[int, int]]) -> Any: ...
 
 
 class PiecedStorage(ExplicitWeights, LocalDuals, NoSupportVisits):
@@ -119,14 +119,8 @@ class PiecedStorage(ExplicitWeights, LocalDuals, NoSupportVisits):
         return part, self._storage(rows, kappa)
 
     def _read_mixture(self, mixture: Mixture) -> FeatureStorage:
-        kappa = mixture.taken(self.kappa)
-        if self.source.is_sparse:
-            runs = [self.source.read(begin, end) for begin, end in mixture.ranges]
-            return self._storage(sparse.csr_matrix(sparse.vstack(runs, format="csr")), kappa)
-        rows = np.empty((mixture.size, self.d), self.dtype)
-        for there, here in mixture.places():
-            rows[here] = self.source.read(there.start, there.stop)
-        return self._storage(rows, kappa)
+        rows = self.source.read_ranges(mixture.ranges)
+        return self._storage(rows, mixture.taken(self.kappa))
 
     def _pieces(self) -> Iterator[tuple[slice, FeatureStorage]]:
         """All pieces, as they lie in the data."""
