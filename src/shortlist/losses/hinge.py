@@ -36,6 +36,9 @@ from shortlist.losses.hinge_projection import (
 from shortlist.losses.kernels import Kernels, ascend_exactly, gap_share, register, share_of_value
 from shortlist.projections.selection import largest
 
+# Sums this close to one are at their bound.
+AT_BOUND = 1e-9
+
 
 @njit
 def _subgradient(loss, f, y, v, work):
@@ -162,10 +165,47 @@ def _step_of_two(loss, q, y, eta, v):
 def _dual_step(loss, q, y, eta, start, v, work):
     if eta + loss.gamma < FLAT:
         _subgradient(loss, q, y, v, work)
-    elif q.shape[0] == 2 and loss.k == 1:
-        _step_of_two(loss, q, y, eta, v)
     else:
         write_listed(work, solve_listed(loss, q, y, eta, start, work), y, v)
+
+
+@njit
+def _dual_step_beta(loss, q, y, eta, start, v, work):
+    if loss.k > 1 or eta + loss.gamma < FLAT:
+        _dual_step(loss, q, y, eta, start, v, work)
+    elif q.shape[0] == 2:
+        _step_of_two(loss, q, y, eta, v)
+    else:
+        write_listed(work, solve_on_simplex(q, y, eta, loss.gamma, start, work), y, v)
+
+
+@njit
+def _slope_beta(loss, q, y, eta, v, step, slopes, work):
+    """(D - c e e') / (eta + gamma) on the entries F strictly inside their bounds, e = 1 on F.
+
+    c = 1 / |F| if the sum is at its bound. Otherwise c = eta / (eta + gamma + eta |F|), and the
+    label's row and column make all rows add up to zero.
+    """
+    cap = v.dtype.type(1.0 / loss.k)
+    bound = v[y] <= -1.0 + AT_BOUND
+    inside = 0
+    for j in range(v.shape[0]):
+        inside += j != y and 0 < v[j] < cap
+    slopes[:] = 0
+    scale = eta + loss.gamma
+    c = 1.0 / max(inside, 1) if bound else eta / (scale + eta * inside)
+    for a in range(v.shape[0]):
+        if a == y or not 0 < v[a] < cap:
+            continue
+        for b in range(v.shape[0]):
+            if b != y and 0 < v[b] < cap:
+                slopes[a, b] = -c / scale
+        slopes[a, a] += 1.0 / scale
+        if not bound:
+            rest = (c * inside - 1.0) / scale
+            slopes[a, y] = rest
+            slopes[y, a] = rest
+            slopes[y, y] -= rest
 
 
 @njit
@@ -269,9 +309,10 @@ register(
         _value_gradient,
         conjugate_of_hinge,
         _violation_beta,
-        _dual_step,
+        _dual_step_beta,
         ascend=_ascend_beta,
         curvature=_curvature_beta,
+        slope=_slope_beta,
         domain=lambda spec: capped(spec.k, joint=False, linear=True),
     ),
 )

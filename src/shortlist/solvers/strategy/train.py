@@ -23,6 +23,7 @@ from shortlist.solvers.strategy.ascent import RESOLUTION_ULPS, ascend, visit_fre
 from shortlist.solvers.strategy.conditioning import NS_LOSS, NS_MULTIPLICATION, Kind, plan
 from shortlist.solvers.strategy.descent import NOISE_ULPS, descend
 from shortlist.solvers.strategy.lbfgs import Point, lbfgs
+from shortlist.solvers.strategy.multipliers import least_squares, solve_by_multipliers
 from shortlist.solvers.strategy.smoothing import descend_smoothed
 from shortlist.solvers.threads import crew_for, one_blas_thread
 
@@ -46,7 +47,7 @@ FEW_CLASSES, FEW_CLASSES_SMOOTH = 3, 6
 MANY_EXAMPLES_PER_FEATURE = 100
 # But if the mean of C |x|^2 is at most this, SDCA is faster: on Letter (|x|^2 = 3.1) it takes 0.08
 # and 0.2 seconds at C = 0.3 and 1, and 0.31 at C = 3; descents take 0.22 to 0.25.
-MAX_MEAN_ETA_OF_HINGES = 5.0
+MAX_MEAN_ETA_OF_HINGES = 2.0
 EPOCHS_ON_TABLES, EPOCHS_ON_TABLES_SMOOTH = 600.0, 300.0
 EPOCHS_OF_FEW_EXAMPLES = 3000.0
 # Training begins with the means of the classes only if the mean of C |x|^2 is at most this.
@@ -165,7 +166,7 @@ def _solve(run: Run, random: np.random.Generator, warm: bool, weights: NDArray |
         begin_at_means(run.problem, run.state)
     if run.stage.name == ASCENT and weights is None:
         if at_once or not keeps_duals:
-            weights = run.state.weights
+            weights = _first_weights(run)
         else:
             status = _ascend_first(run, random)
             if status != "slow":
@@ -179,6 +180,14 @@ def _solve(run: Run, random: np.random.Generator, warm: bool, weights: NDArray |
         # The line search is at the end of its digits; coordinate steps have more.
         run.begin(FINISH)
     return ascend(run, random)
+
+
+def _first_weights(run: Run) -> NDArray:
+    """Where a descent begins that no SDCA comes before."""
+    start = run.state.weights
+    if run.problem.loss.sparse_duals and run.problem.keeps_duals and not start.any():
+        return least_squares(run.problem)
+    return start
 
 
 def _already_solved(run: Run, weights: NDArray | None) -> bool:
@@ -210,6 +219,8 @@ def _descend(run: Run, weights: NDArray) -> str:
         run.solver = "sdca + l-bfgs" if run.epochs else "l-bfgs"
         run.begin(DESCENT)
     if not run.problem.loss.smooth:
+        if plan(run.problem, late=True).kind is Kind.COUPLED:
+            return solve_by_multipliers(run, weights)
         return descend_smoothed(run, weights)
     status, for_dual = descend(run, weights)
     if not run.problem.keeps_duals:
