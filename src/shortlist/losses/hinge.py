@@ -36,7 +36,7 @@ from shortlist.losses.hinge_projection import (
 from shortlist.losses.kernels import Kernels, ascend_exactly, gap_share, register, share_of_value
 from shortlist.projections.selection import largest
 
-# Sums this close to one are at their bound.
+# Duals and sums this close to their bound are there but for rounding, in double.
 AT_BOUND = 1e-9
 
 
@@ -180,32 +180,49 @@ def _dual_step_beta(loss, q, y, eta, start, v, work):
 
 
 @njit
-def _slope_beta(loss, q, y, eta, v, step, slopes, work):
-    """(D - c e e') / (eta + gamma) on the entries F strictly inside their bounds, e = 1 on F.
+def _slope(loss, q, y, eta, v, step, slopes, work):
+    """The derivative of x and -s by that of the margins b = q - q_y, on the face that x lies on.
 
-    c = 1 / |F| if the sum is at its bound. Otherwise c = eta / (eta + gamma + eta |F|), and the
-    label's row and column make all rows add up to zero.
+    Entries F strictly inside their bounds move freely, and alpha's entries U at their cap s/k with
+    s. With a = eta + gamma, dx and ds minimise
+
+        a/2 |dx|^2 + eta/2 ds^2 - <db, dx>    over  sum over F of dx = c ds,  c = 1 - |U|/k
+
+    and ds = 0 if the sum is at its bound. lambda is the multiplier of the condition. For beta, U
+    stays and c = 1.
     """
-    cap = v.dtype.type(1.0 / loss.k)
-    bound = v[y] <= -1.0 + AT_BOUND
-    inside = 0
+    joint = is_joint(loss)
+    s = -np.float64(v[y])
+    cap = (s if joint else 1.0) / loss.k - AT_BOUND
+    inside, capped = 0, 0
     for j in range(v.shape[0]):
-        inside += j != y and 0 < v[j] < cap
+        if j != y and v[j] > 0:
+            inside += v[j] < cap
+            capped += joint and v[j] >= cap
+    a = eta + loss.gamma
+    bound = s >= 1.0 - AT_BOUND
+    c = 1.0 - capped / loss.k
+    bend = max(a * capped / loss.k**2 + eta, np.finfo(np.float64).tiny)
+    rest = inside / a + (0.0 if bound else c * c / bend)
     slopes[:] = 0
-    scale = eta + loss.gamma
-    c = 1.0 / max(inside, 1) if bound else eta / (scale + eta * inside)
-    for a in range(v.shape[0]):
-        if a == y or not 0 < v[a] < cap:
+    for i in range(v.shape[0]):
+        free = v[i] < cap
+        if i == y or not v[i] > 0 or not (free or joint):
             continue
-        for b in range(v.shape[0]):
-            if b != y and 0 < v[b] < cap:
-                slopes[a, b] = -c / scale
-        slopes[a, a] += 1.0 / scale
-        if not bound:
-            rest = (c * inside - 1.0) / scale
-            slopes[a, y] = rest
-            slopes[y, a] = rest
-            slopes[y, y] -= rest
+        right = 1.0 / a if free else (0.0 if bound else -c / (loss.k * bend))
+        multiplier = right / rest if rest > 0.0 else 0.0
+        ds = 0.0 if bound else ((0.0 if free else 1.0 / loss.k) + c * multiplier) / bend
+        if inside == 0 and c > AT_BOUND:
+            ds = 0.0
+        for j in range(v.shape[0]):
+            if j != y and v[j] > 0:
+                if v[j] < cap:
+                    slopes[i, j] = ((1.0 if i == j else 0.0) - multiplier) / a
+                elif joint:
+                    slopes[i, j] = ds / loss.k
+        slopes[i, y] = -ds
+        for j in range(v.shape[0]):
+            slopes[y, j] -= slopes[i, j]
 
 
 @njit
@@ -312,7 +329,7 @@ register(
         _dual_step_beta,
         ascend=_ascend_beta,
         curvature=_curvature_beta,
-        slope=_slope_beta,
+        slope=_slope,
         domain=lambda spec: capped(spec.k, joint=False, linear=True),
     ),
 )
@@ -324,6 +341,7 @@ register(
         _violation_alpha,
         _dual_step,
         ascend=_ascend,
+        slope=_slope,
         domain=lambda spec: capped(spec.k, joint=True, linear=True),
     ),
 )

@@ -29,6 +29,9 @@ MAX_EPOCHS_OVER_PATIENCE = 3.0
 SHARE_OF_EPOCHS_LEFT = 0.35
 # The rate of hinges is also measured since this share of the epochs spent.
 RATE_SINCE = 0.25
+# A gap below this share of the primal that is still too large is one of a problem where training
+# gains nothing (P(0) is the optimum, nearly): no descent sees such differences.
+NO_GAIN = 1e-8
 # Below so many units in the last place of the primal, the gap is rounding.
 RESOLUTION_ULPS = 8
 # Visits on the support end when its gap is this share of the gap that is asked for.
@@ -108,7 +111,7 @@ def ascend(run: Run, random: np.random.Generator, patience: float = np.inf) -> s
                 rest = share * (run.max_epochs - run.epochs)
                 left = min(patience, rest) if patience < np.inf else np.inf
                 to_go = _epochs_to_go([*spared, *looks], run.wanted, first_epoch, slows_down)
-                if too_many or to_go > left:
+                if (too_many or to_go > left) and found.gap > NO_GAIN * found.primal:
                     return "slow"
                 if estimate > 0:
                     share_left = min(max(found.gap / estimate, 0.01), 10.0)

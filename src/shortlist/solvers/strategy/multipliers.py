@@ -37,10 +37,19 @@ from shortlist.solvers.records.result import Evaluation
 from shortlist.solvers.records.run import Run
 from shortlist.solvers.storage.base import shares_of, squared_norm
 
+# Weights, and numbers of examples and duals together, that are few enough.
+MOST_WEIGHTS = 1100
+MOST_NUMBERS = 1 << 26
 FIRST_GAMMA = 0.1
 # gamma falls by this factor if the gap was not brought to this share of the last one.
 FACTOR_OF_GAMMA, SLOW_SHARE = 0.5, 0.5
-SMALLEST_GAMMA = 1e-6
+# It rises by this one where a problem is not solved: more examples have second derivatives then.
+RISE_OF_GAMMA = 10.0
+SMALLEST_GAMMA, LARGEST_GAMMA = 1e-12, 1e9
+# Below this share of P(0) there is nothing to gain but rounding: W = 0 is a solution.
+NO_GAIN = 1e-12
+# By which share of the primal a dual objective may err before it is certified.
+ROUNDING_OF_DUAL = 1e-12
 # Newton's steps on one problem; its gap need not be smaller than the one asked for.
 MOST_STEPS = 30
 # A step must decrease the objective by this share of what its slope promises.
@@ -48,6 +57,9 @@ LEAST_DECREASE = 1e-4
 MOST_TRIALS = 20
 # Where slopes are found by differences: of scores, in units of gamma.
 FINITE_STEP = 1e-5
+# Differences across a kink may leave the Hessian not positive definite, and so may rounding: then
+# these shares of its largest entry are added to its diagonal.
+DAMPINGS = (0.0, 1e-9, 1e-6, 1e-3)
 # Least squares fit indicators of labels by far less than one: the primal of the hinge is smallest
 # at 4 to 8 times these weights on Letter, digits, breast cancer, wine and iris, C = 0.1 to 1000.
 MARGIN_OF_SQUARES = 6.0
@@ -129,15 +141,34 @@ class _NearDuals:
             )
             return packed
 
+        packed = sum(self._in_shares(share))
         hessian = np.empty((m * d, m * d))
-        unpack_hessian(sum(self._in_shares(share)), m, d, hessian)
-        # Its upper triangle is the lower one of the transpose, which lies as LAPACK wants it.
-        factor = cho_factor(hessian.T, lower=True, overwrite_a=True, check_finite=False)
-        flat = cho_solve(factor, point.gradient.T.reshape(-1), check_finite=False)
-        return -flat.reshape(m, d).T
+        flat = point.gradient.T.reshape(-1)
+        for damping in DAMPINGS:
+            unpack_hessian(packed, m, d, hessian)
+            diagonal = np.einsum("jj->j", hessian)
+            diagonal += damping * diagonal.max()
+            try:
+                # Its upper triangle is the lower one of the transpose, which lies as LAPACK wants.
+                factor = cho_factor(hessian.T, lower=True, overwrite_a=True, check_finite=False)
+            except LinAlgError:
+                continue
+            return -cho_solve(factor, flat, check_finite=False).reshape(m, d).T
+        return -point.gradient
 
     def _in_shares(self, work: Callable[[int, int], Any]) -> list[Any]:
         return self.crew.run(work, shares_of(0, len(self.x), self.crew.size))
+
+
+def suits_multipliers(problem: Problem) -> bool:
+    """Whether the loss is a hinge, on few enough weights, with duals to go on from."""
+    loss, storage, m = problem.loss, problem.storage, problem.n_classes
+    if loss.smooth or not loss.sparse_duals or loss.multilabel:
+        return False
+    if not (storage.explicit and problem.keeps_duals):
+        return False
+    d = storage.zero_weights(1).size
+    return m * d <= MOST_WEIGHTS and storage.n * (d + 6 * m) <= MOST_NUMBERS
 
 
 def least_squares(problem: Problem) -> NDArray:
@@ -164,15 +195,19 @@ def solve_by_multipliers(run: Run, weights: NDArray) -> str:
     near = _NearDuals(problem, centre, run.stage.gamma or FIRST_GAMMA)
     place = weights.astype(np.float64)
     gap, best_dual = inf, run.bound
-    while True:
+    while SMALLEST_GAMMA <= near.gamma <= LARGEST_GAMMA:
         run.begin(SMOOTHED, near.gamma)
         point = _minimise(run, near, place, _wanted(run, best_dual))
-        place, near.centre[:] = point.weights, point.duals
-        store(state.duals, everything, problem.costs.y, point.duals.astype(dtype))
-        state.weights = np.ascontiguousarray(place - point.gradient, dtype)
-        state.rounding = inf
-        best_dual = max(best_dual, point.dual)
+        place, solved = point.weights, point.gap <= _wanted(run, best_dual)
+        if solved or point.dual > best_dual:
+            near.centre[:] = point.duals
+            store(state.duals, everything, problem.costs.y, point.duals.astype(dtype))
+            state.weights = np.ascontiguousarray(place - point.gradient, dtype)
+            state.rounding = inf
+            best_dual = max(best_dual, point.dual)
         near.release(point)
+        if run.at_zero - best_dual <= NO_GAIN * run.at_zero:
+            place = np.zeros_like(place)
         found = _note(run, np.ascontiguousarray(place, dtype), best_dual)
         if found.within(run.tol) or run.epochs >= run.max_epochs:
             found = run.certify()
@@ -182,11 +217,12 @@ def solve_by_multipliers(run: Run, weights: NDArray) -> str:
         if run.epochs >= run.max_epochs:
             return "max_epochs"
         last_gap, gap = gap, run.primal - best_dual
-        if gap > SLOW_SHARE * last_gap:
+        if not solved:
+            near.gamma *= RISE_OF_GAMMA
+        elif gap > SLOW_SHARE * last_gap:
             near.gamma *= FACTOR_OF_GAMMA
-            if near.gamma < SMALLEST_GAMMA:
-                run.certify()
-                return "stalled"
+    run.certify()
+    return "stalled"
 
 
 def _wanted(run: Run, dual: float) -> float:
@@ -195,9 +231,10 @@ def _wanted(run: Run, dual: float) -> float:
 
 
 def _note(run: Run, weights: NDArray, dual: float) -> Evaluation:
-    """Record the primal, with a dual objective that is not certified yet."""
+    """Record the primal, with a dual objective that is not certified yet, less its rounding."""
     primal, _ = run.problem.primal_gradient(weights, double=True)
-    pair = run.problem.pair(primal, dual, weights, double=True)
+    rounding = ROUNDING_OF_DUAL * primal
+    pair = run.problem.pair(primal, dual - rounding, weights, double=True)
     found = run.record(pair, weights, trusted=False)
     run.settle(primal, weights)
     return found
@@ -209,11 +246,7 @@ def _minimise(run: Run, near: _NearDuals, weights: NDArray, wanted: float) -> _P
     for _ in range(MOST_STEPS):
         if point.gap <= wanted or run.epochs >= run.max_epochs:
             break
-        try:
-            direction = near.newton_step(point)
-        except LinAlgError:
-            break
-        found = _search(run, near, point, direction)
+        found = _search(run, near, point, near.newton_step(point))
         if found is None:
             break
         near.release(point)
