@@ -2,9 +2,8 @@
 PYTHON ?= python3
 VENV   ?= .venv
 BIN     = $(VENV)/bin
-# Three test processes suit two cores: some tests wait for processes that they start. Each takes up
-# to 2 GB. WORKERS=0 runs all tests in one.
-WORKERS ?= 3
+# Two test processes suit a small machine; set WORKERS=0 to run in one.
+WORKERS ?= 2
 # Exact versions for development: make test LOCK=requirements/dev.lock
 LOCK ?=
 
