@@ -145,8 +145,7 @@ def section(outcome: DatasetOutcome, tol: float, *, explain: bool = True) -> Sec
     }
     again = outcome.on_paper_grid
     on_grid = [_accuracies("paper_grid", dataset, again, {}, {})] if again else []
-    told = {"ks": dataset.ks, "results": results, "family_of": paper.family_of}
-    training = _PROSE.written_table("training", {**told, "name_of": paper.display_name}, fold=True)
+    details = [*paired_tables(dataset, results), _training_table(dataset, results)]
     remarks = []
     if explain:
         remarks = explain_far_cells(outcome, outcome.far_places) + explain_left_out(outcome)
@@ -154,7 +153,7 @@ def section(outcome: DatasetOutcome, tol: float, *, explain: bool = True) -> Sec
     return _PROSE.section(
         dataset.key,
         facts,
-        tables=[accuracy, *on_grid, *paired_tables(dataset, results), training],
+        tables=[accuracy, *on_grid, *details],
         figures=[_PROSE.figure(block, each, facts) for block, each in panels.items() if each],
         remarks=remarks,
         result=Table3Result.of(outcome),
@@ -221,6 +220,21 @@ def _compared(results: Results, method: str, reference: str | None, k: int) -> C
     if reference is None or method == reference or k not in results[method].chosen:
         return "–"
     return compare(results[method].chosen[k].hits(), results[reference].chosen[k].hits())
+
+
+def _training_table(dataset: Dataset, results: Results) -> Table:
+    rows: list[list[Cell]] = []
+    for method, result in results.items():
+        models = [result.chosen[k].model for k in dataset.ks if k in result.chosen]
+        gap = max((m.relative_gap for m in models if math.isfinite(m.relative_gap)), default=None)
+        Cs = [f"{result.chosen[k].model.C:.3g}" if k in result.chosen else "–" for k in dataset.ks]
+        shown = [*Cs, "–" if gap is None else f"{gap:.1e}"]
+        shown += [str(len(result.models)), str(result.n_left_out)]
+        rows.append([paper.display_name(method), *shown, Value(result.cpu_seconds)])
+    chosen = [f"C for top-{k}" for k in dataset.ks]
+    columns = ["Method", *chosen, "Relative gap", "Models", "Left out", "Seconds"]
+    groups = family_starts(results)
+    return _PROSE.table("training", columns, rows, {}, groups=groups, fold=True)
 
 
 # --- remarks -------------------------------------------------------------------------------------
