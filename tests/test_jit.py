@@ -1,5 +1,6 @@
 """Compilation by numba: kernels give the same results compiled, loaded or as plain Python."""
 
+import gc
 import json
 from typing import NamedTuple
 
@@ -54,6 +55,30 @@ def test_a_kernel_is_called_from_python_and_from_kernels():
     assert _double(2.0) == 4.0
     assert caller(2.0) == 5.0
     assert _double(3.0) == 6.0
+
+
+@pytest.mark.parametrize("enabled", [True, False])
+def test_garbage_collection_rests_while_a_kernel_compiles(enabled):
+    seen = []
+
+    @overloaded
+    def same(x):
+        seen.append(gc.isenabled())
+        return _double
+
+    @njit
+    def caller(x):
+        return same(x)
+
+    before = gc.isenabled()
+    try:
+        (gc.enable if enabled else gc.disable)()
+        assert caller(2.0) == 4.0
+        assert gc.isenabled() == enabled
+    finally:
+        (gc.enable if before else gc.disable)()
+    assert seen
+    assert not any(seen)
 
 
 def test_kernels_of_one_name_are_told_apart():

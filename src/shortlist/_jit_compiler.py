@@ -17,9 +17,11 @@ Everything here is tied to numba's internals, hence the bound on its version. Im
 module fails if a name is missing; :func:`guard_compilation` handles what fails later.
 """
 
+import contextlib
+import gc
 import hashlib
 import pickle
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from functools import cache
 from typing import Any
 
@@ -432,7 +434,8 @@ def guard_compilation(dispatcher: Any) -> None:
 
     def compile(signature: Any) -> Any:
         try:
-            return compile_here(signature)
+            with _no_garbage_collection():
+                return compile_here(signature)
         except errors.NumbaError:
             raise  # the kernel's fault
         except Exception:
@@ -440,3 +443,18 @@ def guard_compilation(dispatcher: Any) -> None:
             return compile_here(signature)
 
     dispatcher.compile = compile
+
+
+@contextlib.contextmanager
+def _no_garbage_collection() -> Iterator[None]:
+    """Do not look for garbage among the objects that a compilation makes, and mostly keeps.
+
+    Looking takes a ninth of the time. Without it a fit holds 4 MB more at its peak.
+    """
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()

@@ -9,7 +9,7 @@ import pytest
 from shortlist.solvers import memory
 from shortlist.solvers.duals import SparseDuals, as_array
 from shortlist.solvers.records.checkpoint import STAGES, restored_state
-from shortlist.solvers.strategy import smoothing, train
+from shortlist.solvers.strategy import multipliers, train
 from tests.instances import Instance
 from tests.solvers.problems import make_data, make_problem, naive_dual, naive_primal
 
@@ -81,7 +81,8 @@ def test_every_stage_of_a_run_can_be_gone_on_from(monkeypatch):
     """The stages that small problems do not reach by themselves are forced."""
     seen = set()
     monkeypatch.setattr(train, "_patience", lambda *_: 0.0)
-    monkeypatch.setattr(smoothing, "LAST_GAMMA", 0.05)
+    monkeypatch.setattr(multipliers, "SLOW_SHARE", 0.0)
+    monkeypatch.setattr(multipliers, "SMALLEST_GAMMA", multipliers.FIRST_GAMMA)
     for row in (SOFTMAX, HINGE, TRUNCATED):
         problem, _, _ = problem_of(row)
         snapshots = cut_run(problem, np.inf, tol=1e-7)

@@ -6,6 +6,7 @@ import pytest
 from shortlist import TopKClassifier
 from shortlist.solvers import memory
 from shortlist.solvers.records.certificate import STANDARD_DEVIATIONS
+from shortlist.solvers.strategy import train as training
 from shortlist.solvers.strategy.train import train
 from tests.instances import Instance, by_id
 from tests.solvers.problems import (
@@ -46,11 +47,11 @@ def test_hinges_converge_where_coordinate_steps_crawl(row, storage):
     assert 0 <= result.relative_gap <= 1e-3
 
 
-def test_the_optimum_is_that_of_coordinate_steps():
+def test_the_optimum_is_that_of_coordinate_steps(monkeypatch):
     X, y = make_data(n=60, d=5, m=4)
     row = Instance("hinge", m=4)
     quick = train(make_problem("dense", row.loss(), X, y, C, BIAS), tol=1e-3, seed=0).result
-    # Below this tolerance the hinges are left to coordinate steps.
+    monkeypatch.setattr(training, "_patience", lambda *_: np.inf)
     slow = train(
         make_problem("dense", row.loss(), X, y, C, BIAS), tol=5e-5, max_epochs=10**5, seed=0
     ).result

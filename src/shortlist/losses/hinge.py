@@ -36,6 +36,9 @@ from shortlist.losses.hinge_projection import (
 from shortlist.losses.kernels import Kernels, ascend_exactly, gap_share, register, share_of_value
 from shortlist.projections.selection import largest
 
+# Duals and sums this close to their bound are there but for rounding, in double.
+AT_BOUND = 1e-9
+
 
 @njit
 def _subgradient(loss, f, y, v, work):
@@ -162,10 +165,64 @@ def _step_of_two(loss, q, y, eta, v):
 def _dual_step(loss, q, y, eta, start, v, work):
     if eta + loss.gamma < FLAT:
         _subgradient(loss, q, y, v, work)
-    elif q.shape[0] == 2 and loss.k == 1:
-        _step_of_two(loss, q, y, eta, v)
     else:
         write_listed(work, solve_listed(loss, q, y, eta, start, work), y, v)
+
+
+@njit
+def _dual_step_beta(loss, q, y, eta, start, v, work):
+    if loss.k > 1 or eta + loss.gamma < FLAT:
+        _dual_step(loss, q, y, eta, start, v, work)
+    elif q.shape[0] == 2:
+        _step_of_two(loss, q, y, eta, v)
+    else:
+        write_listed(work, solve_on_simplex(q, y, eta, loss.gamma, start, work), y, v)
+
+
+@njit
+def _slope(loss, q, y, eta, v, step, slopes, work):
+    """The derivative of x and -s by that of the margins b = q - q_y, on the face that x lies on.
+
+    Entries F strictly inside their bounds move freely, and alpha's entries U at their cap s/k with
+    s. With a = eta + gamma, dx and ds minimise
+
+        a/2 |dx|^2 + eta/2 ds^2 - <db, dx>    over  sum over F of dx = c ds,  c = 1 - |U|/k
+
+    and ds = 0 if the sum is at its bound. lambda is the multiplier of the condition. For beta, U
+    stays and c = 1.
+    """
+    joint = is_joint(loss)
+    s = -np.float64(v[y])
+    cap = (s if joint else 1.0) / loss.k - AT_BOUND
+    inside, capped = 0, 0
+    for j in range(v.shape[0]):
+        if j != y and v[j] > 0:
+            inside += v[j] < cap
+            capped += joint and v[j] >= cap
+    a = eta + loss.gamma
+    bound = s >= 1.0 - AT_BOUND
+    c = 1.0 - capped / loss.k
+    bend = max(a * capped / loss.k**2 + eta, np.finfo(np.float64).tiny)
+    rest = inside / a + (0.0 if bound else c * c / bend)
+    slopes[:] = 0
+    for i in range(v.shape[0]):
+        free = v[i] < cap
+        if i == y or not v[i] > 0 or not (free or joint):
+            continue
+        right = 1.0 / a if free else (0.0 if bound else -c / (loss.k * bend))
+        multiplier = right / rest if rest > 0.0 else 0.0
+        ds = 0.0 if bound else ((0.0 if free else 1.0 / loss.k) + c * multiplier) / bend
+        if inside == 0 and c > AT_BOUND:
+            ds = 0.0
+        for j in range(v.shape[0]):
+            if j != y and v[j] > 0:
+                if v[j] < cap:
+                    slopes[i, j] = ((1.0 if i == j else 0.0) - multiplier) / a
+                elif joint:
+                    slopes[i, j] = ds / loss.k
+        slopes[i, y] = -ds
+        for j in range(v.shape[0]):
+            slopes[y, j] -= slopes[i, j]
 
 
 @njit
@@ -275,9 +332,10 @@ register(
         _value_gradient,
         conjugate_of_hinge,
         _violation_beta,
-        _dual_step,
+        _dual_step_beta,
         ascend=_ascend_beta,
         curvature=_curvature_beta,
+        slope=_slope,
         domain=lambda spec: capped(spec.k, joint=False, linear=True),
     ),
 )
@@ -289,6 +347,7 @@ register(
         _violation_alpha,
         _dual_step,
         ascend=_ascend,
+        slope=_slope,
         domain=lambda spec: capped(spec.k, joint=True, linear=True),
     ),
 )

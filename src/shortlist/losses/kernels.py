@@ -10,7 +10,7 @@ A family of losses is a NamedTuple type that holds its parameters, registered wi
 f, q, v have m entries; ``work`` is scratch of shape (2, m) in their precision; ``start`` holds two
 floats, kept per example between visits and filled with zeros before the first.
 
-Four more kernels are optional. The first three only save time:
+Five more kernels are optional. The first four only save time:
 
     ascend(loss, s, y, cost, kappa, start, stands_for, v, delta, work) -> share of the gap
         one visit of SDCA; :func:`ascend` below says what it does and how it is done without
@@ -19,6 +19,9 @@ Four more kernels are optional. The first three only save time:
         scores are replaced by cost times the gradients. ``scratch`` has shape (8, B)
     curvature(loss, f, y, step, hessian, work)
         writes the second derivatives in the scores; without it, :func:`finite_differences`
+    slope(loss, q, y, eta, v, step, slopes, work)
+        writes the derivative in q of the dual step v, shape (m, m); without it,
+        :func:`differences_of_steps`
     on_classes(loss, s, y, classes) -> loss       for a loss that tells its classes apart
         the loss on some classes, whose scores are s: moves s to what that loss takes
 
@@ -49,6 +52,7 @@ class Kernels(NamedTuple):
     ascend: Callable | None = None
     lanes: Callable | None = None
     curvature: Callable | None = None
+    slope: Callable | None = None
     on_classes: Callable | None = None
     domain: Callable | None = None
 
@@ -140,6 +144,29 @@ def finite_differences(loss, f, y, step, hessian, work):
 def curvature(loss, f, y, step, hessian, work):
     """The Hessian of L at f; symmetric."""
     return _kernels(loss).curvature or finite_differences
+
+
+@njit
+def differences_of_steps(loss, q, y, eta, v, step, slopes, work):
+    """The derivative of the dual step from those at q + step e_a.
+
+    As with :func:`finite_differences`, a small step stays within a linear piece.
+    """
+    m = q.shape[0]
+    start = np.zeros(2)
+    for a in range(m):
+        before = q[a]
+        q[a] = before + step
+        dual_step(loss, q, y, eta, start, slopes[a], work)
+        q[a] = before
+        for b in range(m):
+            slopes[a, b] = (slopes[a, b] - v[b]) / step
+
+
+@overloaded
+def slope(loss, q, y, eta, v, step, slopes, work):
+    """The derivative of the dual step v at q."""
+    return _kernels(loss).slope or differences_of_steps
 
 
 @njit

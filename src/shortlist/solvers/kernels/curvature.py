@@ -118,8 +118,8 @@ def list_curvatures(
     v = np.empty(m, scores.dtype)
     work = np.empty((2, m), scores.dtype)
     few = np.empty(most)
-    few_work = np.empty((3, most))
-    hessian = np.empty((most, most))
+    few_work = np.empty(3 * most)
+    hessian = np.empty(most * most)
     for i in range(done, n):
         counts[i] = 0
         if used[0] + most > classes.shape[0] or used[1] + most * most > blocks.shape[0]:
@@ -135,9 +135,11 @@ def list_curvatures(
         f = few[:count]
         for a in range(count):
             f[a] = scores[i, here[a]]
-        block = hessian[:count, :count]
+        # Arrays without gaps, so that kernels need not be compiled for others.
+        block = hessian[: count * count].reshape((count, count))
+        few_scratch = few_work[: 3 * count].reshape((3, count))
         on_few = kernels.on_classes(loss, f, y[i], here[:count])
-        kernels.curvature(on_few, f, place, step, block, few_work[:, :count])
+        kernels.curvature(on_few, f, place, step, block, few_scratch)
         number = used[1]
         for a in range(count):
             for b in range(count):

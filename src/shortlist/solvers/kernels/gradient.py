@@ -4,13 +4,16 @@ Each kernel takes the examples ``begin`` to ``end``, so that threads can share t
 scores stay in the cache between the two matrix products.
 """
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 
-from shortlist._jit import njit, overloaded
+from shortlist._jit import njit
 from shortlist._native import add_both_transposed, multiply_transposed
 from shortlist.losses import kernels
 from shortlist.solvers.kernels.dual_rows import is_right, open_row
-from shortlist.solvers.kernels.rows import DenseRows, add_rows, score_rows
+from shortlist.solvers.kernels.rows import add_rows, score_rows
 
 # Numbers of a chunk's scores: half of a second-level cache in single precision.
 CHUNK_SCORES = 1 << 16
@@ -83,18 +86,14 @@ def _sum(a):
     return total
 
 
-@overloaded
-def add_gradient(loss, rows, blas, begin, end, w, y, cost, gradient):
-    """gradient += sum_i C_i x_i grad L(W'x_i)'; returns the sum of C_i L."""
-    by_lanes = kernels.kernels_of(loss.instance_class).lanes is not None
-    return _add_by_lanes if by_lanes and rows.instance_class is DenseRows else _add_by_rows
+def gradient_kernel(loss: Any) -> Callable:
+    """The kernel for a loss, by its specification, over dense rows.
 
-
-@njit
-def sum_losses_and_gradient(loss, rows, blas, begin, end, w, y, cost, gradient):
-    """Set ``gradient`` to sum_i C_i x_i grad L(W'x_i)' over the range; returns the sum of C_i L."""
-    gradient[:] = 0
-    return add_gradient(loss, rows, blas, begin, end, w, y, cost, gradient)
+    Called with (loss, rows, blas, begin, end, w, y, cost, gradient), it adds
+    sum_i C_i x_i grad L(W'x_i)' over the range to ``gradient`` and returns the sum of C_i L.
+    """
+    by_lanes = kernels.kernels_of(type(loss)).lanes is not None
+    return _add_by_lanes if by_lanes else _add_by_rows
 
 
 @njit(sums=True)

@@ -17,7 +17,7 @@ the duals only, and ``last`` and ``step`` say the same of the weights.
 
 import numpy as np
 
-from shortlist._jit import njit
+from shortlist._jit import njit, overloaded
 from shortlist.losses.kernels import conjugate, on_classes, violation
 from shortlist.solvers.kernels.dual_rows import gather, is_right, put, taken_from
 from shortlist.solvers.kernels.rows import add_to_class, squared_norm
@@ -37,6 +37,8 @@ LENGTHS = (1.0, 0.25)
 # C = 100 would come no closer than a gap of 5e-3. With inner products the rise is summed in double,
 # so that these are double's units; the top-2 hinge on 40 examples would come no closer than 1e-8.
 LEAST_RISE_ULPS = 64.0
+# Where the conjugate is computed, along both directions, to find slopes and bends.
+POINTS = ((0.0, 0.0), (1.0, 0.0), (-1.0, 0.0), (0.0, 1.0), (0.0, -1.0), (1.0, 1.0))
 # The rows of ``past``.
 LAST_DUAL, DUAL_STEP, LAST_SCORE, SCORE_STEP = 0, 1, 2, 3
 
@@ -140,10 +142,16 @@ def _solve_for_two(terms):
     return (slope1 - bend12 * t2) / bend11, t2
 
 
-@njit
+@overloaded(apart=True)
 def _add_conjugates(loss, linear, numbers, y, cost, begin, classes, duals, change, step, terms):
     """Add what -sum_i C_i L* has to slopes and bends along both directions."""
+    return _add_terms
+
+
+@njit
+def _add_terms(loss, linear, numbers, y, cost, begin, classes, duals, change, step, terms):
     buffers = np.zeros((2, _most_entries(begin)), duals.dtype)
+    values = np.empty(len(POINTS))
     for r in range(numbers.shape[0]):
         first, last = begin[r], begin[r + 1]
         v, d1, d2 = duals[first:last], change[first:last], step[first:last]
@@ -167,12 +175,9 @@ def _add_conjugates(loss, linear, numbers, y, cost, begin, classes, duals, chang
             terms[0] -= c * conjugate(here, d1, place)
             terms[1] -= c * conjugate(here, d2, place)
             continue
-        at = conjugate(here, v, place)
-        ahead1 = _conjugate_at(here, v, d1, 1, d2, 0, place, row)
-        behind1 = _conjugate_at(here, v, d1, -1, d2, 0, place, row)
-        ahead2 = _conjugate_at(here, v, d1, 0, d2, 1, place, row)
-        behind2 = _conjugate_at(here, v, d1, 0, d2, -1, place, row)
-        both = _conjugate_at(here, v, d1, 1, d2, 1, place, row)
+        for p, (t1, t2) in enumerate(POINTS):
+            values[p] = _conjugate_at(here, v, d1, t1, d2, t2, place, row)
+        at, ahead1, behind1, ahead2, behind2, both = values
         terms[0] -= 0.5 * c * (ahead1 - behind1)
         terms[1] -= 0.5 * c * (ahead2 - behind2)
         terms[2] += c * (ahead1 + behind1 - 2.0 * at)
@@ -183,6 +188,7 @@ def _add_conjugates(loss, linear, numbers, y, cost, begin, classes, duals, chang
 @njit
 def _conjugate_at(loss, v, d1, t1, d2, t2, y, row):
     """The conjugate's formula, also outside its domain."""
+    t1, t2 = row.dtype.type(t1), row.dtype.type(t2)
     for j in range(row.shape[0]):
         row[j] = v[j] + (t1 * d1[j] + t2 * d2[j])
     return conjugate(loss, row, y)
@@ -196,13 +202,18 @@ def _most_entries(begin):
     return most
 
 
-@njit
+@overloaded(apart=True)
 def _rise_of_conjugates(loss, m, numbers, y, cost, begin, classes, duals, step, outside):
     """By how much -sum_i C_i L* rises from ``duals`` to ``step``, margins counted.
 
     Lists the examples that would leave their domain and do not take part. Also returns how many
     there are: too many if more than a share of all.
     """
+    return _sum_rises
+
+
+@njit
+def _sum_rises(loss, m, numbers, y, cost, begin, classes, duals, step, outside):
     margins = np.zeros(_most_entries(begin), duals.dtype)
     tolerance = min(4.0 * np.finfo(duals.dtype).eps * m, MOST_VIOLATION)
     count = 0

@@ -234,12 +234,12 @@ def add_row(rows, i, delta, w):
     return _one_of(rows, _add_dense_row, _add_csr_row, _add_to_scores)
 
 
-@overloaded
+@overloaded(apart=True)
 def score_rows(rows, blas, begin, end, w, s):
     return _score_dense_rows if _dense(rows) else _score_csr_rows
 
 
-@overloaded
+@overloaded(apart=True)
 def add_rows(rows, blas, begin, end, g, w):
     return _add_dense_rows if _dense(rows) else _add_csr_rows
 

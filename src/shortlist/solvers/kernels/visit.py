@@ -221,25 +221,15 @@ def lead_blocks(
     Returns the sums of gap shares and of rounding shares.
     """
     size = rows.shape[1]
-    threads, _, m = scores.shape
-    work = np.empty((2, m), w.dtype)
+    work = np.empty((2, scores.shape[2]), w.dtype)
     n_blocks = (order.shape[0] + size - 1) // size
     gap = 0.0
     rounding = 0.0
     for b in range(n_blocks):
         here = order[b * size : (b + 1) * size]
-        if threads == 1 or b == 0:
-            gather_rows(x, bias, here, rows[b % 3])
-            lower_gram(blas, rows[b % 3, : here.shape[0]], grams[b % 2])
-        else:
-            wait_for(blas, signals, GATHERED, b)
-        announce(signals, READY, b + 1)
-        _multiply_slab(blas, b, order, w, rows, scores, changes, bounds, 0, by_class)
-        for t in range(1, threads):
-            wait_for(blas, signals, DONE + SIGNALS_PER_THREAD * t, b + 1)
-            for c in range(here.shape[0]):
-                for j in range(m):
-                    scores[0, c, j] += scores[t, c, j]
+        _products(
+            blas, b, x, bias, order, w, rows, grams, scores, changes, bounds, signals, by_class
+        )
         found = _visits(
             loss,
             blas,
@@ -257,11 +247,37 @@ def lead_blocks(
         )
         gap += found[0]
         rounding += found[1]
-    announce(signals, READY, n_blocks + 1)
-    _multiply_slab(blas, n_blocks, order, w, rows, scores, changes, bounds, 0, by_class)
-    for t in range(1, threads):
-        wait_for(blas, signals, DONE + SIGNALS_PER_THREAD * t, n_blocks + 1)
+    _products(
+        blas, n_blocks, x, bias, order, w, rows, grams, scores, changes, bounds, signals, by_class
+    )
     return gap, rounding
+
+
+@overloaded(apart=True)
+def _products(blas, b, x, bias, order, w, rows, grams, scores, changes, bounds, signals, by_class):
+    """What :func:`lead_blocks` does between the visits of blocks b - 1 and b, whatever the loss."""
+    return _multiply_with_assistants
+
+
+@njit
+def _multiply_with_assistants(
+    blas, b, x, bias, order, w, rows, grams, scores, changes, bounds, signals, by_class
+):
+    size, threads = rows.shape[1], scores.shape[0]
+    here = order[b * size : (b + 1) * size]  # none after the last block
+    if here.shape[0] > 0:
+        if threads == 1 or b == 0:
+            gather_rows(x, bias, here, rows[b % 3])
+            lower_gram(blas, rows[b % 3, : here.shape[0]], grams[b % 2])
+        else:
+            wait_for(blas, signals, GATHERED, b)
+    announce(signals, READY, b + 1)
+    _multiply_slab(blas, b, order, w, rows, scores, changes, bounds, 0, by_class)
+    for t in range(1, threads):
+        wait_for(blas, signals, DONE + SIGNALS_PER_THREAD * t, b + 1)
+        for c in range(here.shape[0]):
+            for j in range(scores.shape[2]):
+                scores[0, c, j] += scores[t, c, j]
 
 
 @njit

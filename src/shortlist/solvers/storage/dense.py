@@ -10,7 +10,7 @@ from shortlist._native import blas_for
 from shortlist.losses.base import Loss
 from shortlist.solvers.duals import rows_at_once, writable
 from shortlist.solvers.kernels.changes import room_for_changes
-from shortlist.solvers.kernels.gradient import sum_losses_and_gradient
+from shortlist.solvers.kernels.gradient import gradient_kernel
 from shortlist.solvers.kernels.rows import DenseRows
 from shortlist.solvers.kernels.visit import (
     DONE,
@@ -79,11 +79,10 @@ class DenseStorage(FeatureStorage):
         self, loss: Loss, w: NDArray, costs: Costs, begin: int, end: int
     ) -> tuple[float, NDArray]:
         # One kernel for all of it: descents on small tables are many short calls.
-        gradient = np.empty_like(w)
+        gradient = np.zeros_like(w)
         view, blas = self.view(), blas_for(self.dtype)
-        value = sum_losses_and_gradient(
-            loss.spec, view, blas, begin, end, w, costs.y, costs.cost, gradient
-        )
+        add = gradient_kernel(loss.spec)
+        value = add(loss.spec, view, blas, begin, end, w, costs.y, costs.cost, gradient)
         return value, gradient
 
     def _epoch_in_blocks(

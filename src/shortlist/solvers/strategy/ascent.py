@@ -29,6 +29,9 @@ MAX_EPOCHS_OVER_PATIENCE = 3.0
 SHARE_OF_EPOCHS_LEFT = 0.35
 # The rate of hinges is also measured since this share of the epochs spent.
 RATE_SINCE = 0.25
+# A gap below this share of the primal that is still too large is one of a problem where training
+# gains nothing (P(0) is the optimum, nearly): no descent sees such differences.
+NO_GAIN = 1e-8
 # Below so many units in the last place of the primal, the gap is rounding.
 RESOLUTION_ULPS = 8
 # Visits on the support end when its gap is this share of the gap that is asked for.
@@ -59,67 +62,91 @@ def ascend(run: Run, random: np.random.Generator, patience: float = np.inf) -> s
     active = active_examples(problem.costs)
     every = min(max(active.size // MEASURED_EXAMPLES, 1), MEASURED_EVERY)
     on_support = problem.loss.sparse_duals and np.isfinite(problem.storage.support_price)
-    eps = float(np.finfo(problem.storage.dtype).eps)
-    # A tolerance below rounding asks for all the digits there are: then only a stall ends it.
-    resolved = run.tol >= RESOLUTION_ULPS * eps
-    share_left = FIRST_SHARE_LEFT
-    first_epoch, first_look = run.stage.epochs, run.stage.looks
-    spared: list[Evaluation] = []
-    slows_down = not problem.loss.sparse_duals
-    earliest = run.epochs
-    next_look = run.epochs + 1
-    part, part_tried = 1.0, False
-    last_estimate = 0.0
-    work = problem.storage.n * problem.storage.width * problem.n_classes
-    # Looks that tell an accuracy are wanted for themselves.
-    may_spare = slows_down and run.accuracy is None and work >= LEAST_WORK_TO_SPARE
+    looks = _Looks(run, patience)
     while run.epochs < run.max_epochs:
-        order = random.permutation(active)[: math.ceil(part * active.size)]
+        order = random.permutation(active)[: math.ceil(looks.part * active.size)]
         run.state.enough = SUPPORT_GAP * run.wanted
-        estimate = _epoch(run, order, every, part)
+        estimate = _epoch(run, order, every, looks.part)
         if on_support:
             # A start that was looked at before, as warm ones are, has most of its support.
-            late = np.inf if first_look else run.epochs - first_epoch
+            late = np.inf if looks.first else run.epochs - looks.first_epoch
             _polish(run, random, min(late, MOST_EPOCHS_ON_SUPPORT))
-        promising = share_left * estimate <= 0.8 * run.wanted and run.epochs >= earliest
-        due = run.epochs >= min(next_look, run.max_epochs)
-        if due and may_spare and not run.history and len(spared) < MOST_LOOKS_SPARED:
-            expected = _expected_look(run, estimate, last_estimate)
-            if expected.gap > FAR_FROM_WANTED * run.wanted and run.epochs < run.max_epochs:
-                spared.append(expected)
-                next_look, due = run.epochs + 1.0, False
-        last_estimate = estimate
-        if promising or due:
-            found = run.certify()
-            if resolved and found.within(run.tol):
-                run.notify()
-                return "converged"
-            looks = run.history[first_look:]
-            if _stalled(looks, eps):
-                return "converged" if found.within(run.tol) else "stalled"
-            spent = run.epochs - first_epoch
-            next_look = run.epochs + max(1.0, spent)
-            earliest = run.epochs + 0.1 * spent
-            if part < 1.0:  # what it did tells little of a whole epoch, which comes next
-                part, next_look = 1.0, run.epochs + 1.0
-            else:
-                too_many = spent > MAX_EPOCHS_OVER_PATIENCE * patience
-                share = 1.0 if slows_down else SHARE_OF_EPOCHS_LEFT
-                rest = share * (run.max_epochs - run.epochs)
-                left = min(patience, rest) if patience < np.inf else np.inf
-                to_go = _epochs_to_go([*spared, *looks], run.wanted, first_epoch, slows_down)
-                if too_many or to_go > left:
-                    return "slow"
-                if estimate > 0:
-                    share_left = min(max(found.gap / estimate, 0.01), 10.0)
-                if resolved and not part_tried:
-                    part = _part_to_visit(found.gap, run.wanted)
-                if part < 1.0:
-                    part_tried, next_look = True, run.epochs + part
-        run.notify()
+        status = looks.judge(run.certify(), estimate) if looks.due(estimate) else ""
+        if status not in ("slow", "stalled"):
+            run.notify()
+        if status:
+            return status
     if not run.history or run.history[-1].epoch < run.epochs:
         run.certify()
     return "converged" if run.history[-1].within(run.tol) else "max_epochs"
+
+
+class _Looks:
+    """When to compute the gap, and what it says about the epochs to come."""
+
+    def __init__(self, run: Run, patience: float) -> None:
+        problem = run.problem
+        self.run, self.patience = run, patience
+        self.first_epoch, self.first = run.stage.epochs, run.stage.looks
+        self.slows_down = not problem.loss.sparse_duals
+        self.eps = float(np.finfo(problem.storage.dtype).eps)
+        # A tolerance below rounding asks for all the digits there are: then only a stall ends it.
+        self.resolved = run.tol >= RESOLUTION_ULPS * self.eps
+        # The part of the examples that the next epoch visits.
+        self.part, self.part_tried = 1.0, False
+        self.next, self.earliest = run.epochs + 1, run.epochs
+        self.share_left, self.last_estimate = FIRST_SHARE_LEFT, 0.0
+        work = problem.storage.n * problem.storage.width * problem.n_classes
+        # Looks that tell an accuracy are wanted for themselves.
+        few = self.slows_down and run.accuracy is None and work >= LEAST_WORK_TO_SPARE
+        self.to_spare = MOST_LOOKS_SPARED if few else 0
+        self.spared: list[Evaluation] = []
+
+    def due(self, estimate: float) -> bool:
+        """Whether to look after an epoch with this estimate of the gap."""
+        run = self.run
+        promising = self.share_left * estimate <= 0.8 * run.wanted and run.epochs >= self.earliest
+        due = run.epochs >= min(self.next, run.max_epochs)
+        if due and not run.history and len(self.spared) < self.to_spare:
+            expected = _expected_look(run, estimate, self.last_estimate)
+            if expected.gap > FAR_FROM_WANTED * run.wanted and run.epochs < run.max_epochs:
+                self.spared.append(expected)
+                self.next, due = run.epochs + 1.0, False
+        self.last_estimate = estimate
+        return bool(promising or due)
+
+    def judge(self, found: Evaluation, estimate: float) -> str:
+        """A status if training ends here, "slow" if a descent should go on, "" to go on."""
+        run = self.run
+        if self.resolved and found.within(run.tol):
+            return "converged"
+        looks = run.history[self.first :]
+        if _stalled(looks, self.eps):
+            return "converged" if found.within(run.tol) else "stalled"
+        spent = run.epochs - self.first_epoch
+        self.next = run.epochs + max(1.0, spent)
+        self.earliest = run.epochs + 0.1 * spent
+        if self.part < 1.0:  # what it did tells little of a whole epoch, which comes next
+            self.part, self.next = 1.0, run.epochs + 1.0
+            return ""
+        if self._too_slow(looks, spent) and found.gap > NO_GAIN * found.primal:
+            return "slow"
+        if estimate > 0:
+            self.share_left = min(max(found.gap / estimate, 0.01), 10.0)
+        if self.resolved and not self.part_tried:
+            self.part = _part_to_visit(found.gap, run.wanted)
+        if self.part < 1.0:
+            self.part_tried, self.next = True, run.epochs + self.part
+        return ""
+
+    def _too_slow(self, looks: list[Evaluation], spent: float) -> bool:
+        run = self.run
+        share = 1.0 if self.slows_down else SHARE_OF_EPOCHS_LEFT
+        rest = share * (run.max_epochs - run.epochs)
+        left = min(self.patience, rest) if self.patience < np.inf else np.inf
+        so_far = [*self.spared, *looks]
+        to_go = _epochs_to_go(so_far, run.wanted, self.first_epoch, self.slows_down)
+        return spent > MAX_EPOCHS_OVER_PATIENCE * self.patience or to_go > left
 
 
 def _expected_look(run: Run, estimate: float, before: float) -> Evaluation:

@@ -23,6 +23,11 @@ from shortlist.solvers.strategy.ascent import RESOLUTION_ULPS, ascend, visit_fre
 from shortlist.solvers.strategy.conditioning import NS_LOSS, NS_MULTIPLICATION, Kind, plan
 from shortlist.solvers.strategy.descent import NOISE_ULPS, descend
 from shortlist.solvers.strategy.lbfgs import Point, lbfgs
+from shortlist.solvers.strategy.multipliers import (
+    least_squares,
+    solve_by_multipliers,
+    suits_multipliers,
+)
 from shortlist.solvers.strategy.smoothing import descend_smoothed
 from shortlist.solvers.threads import crew_for, one_blas_thread
 
@@ -36,19 +41,19 @@ EVALUATIONS = 35.0
 EVALUATIONS_SMOOTH_HINGE = 60.0
 EVALUATIONS_HINGE = 60.0
 # Descents suit hinges whose duals involve few classes. With more, the active ones change at every
-# step: on Letter the top-3 hinge at C = 10 is not solved by 500 evaluations, but by 86 epochs; the
-# smooth top-10 hinge at C = 100 by 307 epochs. So many classes, the label counted, are few:
+# step: on Letter the smooth top-10 hinge at C = 100 is solved by 307 epochs, and not by 500
+# evaluations. So many classes, the label counted, are few:
 FEW_CLASSES, FEW_CLASSES_SMOOTH = 3, 6
-# With at least so many examples a feature, hinges on small tables begin with a descent. The others
-# begin with SDCA, until it is predicted to need more than so many further epochs, which are cheap.
-# Digits (28 a feature) are solved by SDCA up to C = 1e6 in 75 to 1000 epochs, and not by 1000
-# evaluations; breast cancer (19) at C >= 1000 is solved by 35 to 730 evaluations, and not by SDCA.
+# With at least so many examples a feature, hinges on small tables begin with a descent or the
+# method of multipliers, unless the mean of C |x|^2 is at most this. On Letter (|x|^2 = 3.1) the
+# hinge takes 0.08 and 0.2 seconds by SDCA at C = 0.3 and 1, and 0.10 and 0.08 by multipliers.
 MANY_EXAMPLES_PER_FEATURE = 100
-# But if the mean of C |x|^2 is at most this, SDCA is faster: on Letter (|x|^2 = 3.1) it takes 0.08
-# and 0.2 seconds at C = 0.3 and 1, and 0.31 at C = 3; descents take 0.22 to 0.25.
-MAX_MEAN_ETA_OF_HINGES = 5.0
+MAX_MEAN_ETA_OF_HINGES = 2.0
+# Others begin with SDCA, until it is predicted to need more than so many further epochs. Before
+# multipliers: digits (28 examples a feature) at C = 10 and 1000 take 62 and 96 ms at 60, and 235
+# and 1222 at 15; iris at C = 1 to 1000 takes half as long at 60 as at 600.
+EPOCHS_BEFORE_MULTIPLIERS = 60.0
 EPOCHS_ON_TABLES, EPOCHS_ON_TABLES_SMOOTH = 600.0, 300.0
-EPOCHS_OF_FEW_EXAMPLES = 3000.0
 # Training begins with the means of the classes only if the mean of C |x|^2 is at most this.
 MAX_MEAN_ETA = 3.0
 # A loss that is not convex needs no better start than this.
@@ -165,7 +170,7 @@ def _solve(run: Run, random: np.random.Generator, warm: bool, weights: NDArray |
         begin_at_means(run.problem, run.state)
     if run.stage.name == ASCENT and weights is None:
         if at_once or not keeps_duals:
-            weights = run.state.weights
+            weights = _first_weights(run)
         else:
             status = _ascend_first(run, random)
             if status != "slow":
@@ -179,6 +184,14 @@ def _solve(run: Run, random: np.random.Generator, warm: bool, weights: NDArray |
         # The line search is at the end of its digits; coordinate steps have more.
         run.begin(FINISH)
     return ascend(run, random)
+
+
+def _first_weights(run: Run) -> NDArray:
+    """Where a descent begins that no SDCA comes before."""
+    start = run.state.weights
+    if suits_multipliers(run.problem) and not start.any():
+        return least_squares(run.problem)
+    return start
 
 
 def _already_solved(run: Run, weights: NDArray | None) -> bool:
@@ -207,10 +220,12 @@ def _ascend_first(run: Run, random: np.random.Generator) -> str:
 def _descend(run: Run, weights: NDArray) -> str:
     """A descent on the primal, or on smoothed versions of it."""
     if run.stage.name == ASCENT:
-        run.solver = "sdca + l-bfgs" if run.epochs else "l-bfgs"
+        name = "newton" if suits_multipliers(run.problem) else "l-bfgs"
+        run.solver = f"sdca + {name}" if run.epochs else name
         run.begin(DESCENT)
     if not run.problem.loss.smooth:
-        return descend_smoothed(run, weights)
+        way = solve_by_multipliers if suits_multipliers(run.problem) else descend_smoothed
+        return way(run, weights)
     status, for_dual = descend(run, weights)
     if not run.problem.keeps_duals:
         return _descend_further(run, status)
@@ -243,11 +258,13 @@ def _descend_at_once(problem: Problem, tol: float) -> bool:
     begins at W = 0: its first step goes to a multiple of the classes' means anyway.
     """
     loss = problem.loss
+    many = problem.storage.n >= MANY_EXAMPLES_PER_FEATURE * problem.storage.width
+    if suits_multipliers(problem):
+        return many and not loss.separable and _mean_eta(problem) > MAX_MEAN_ETA_OF_HINGES
     if tol < LAST_DIGITS or not (loss.smooth or loss.smoother):
         return False
     now, later = plan(problem).kind, plan(problem, late=True).kind
     if loss.sparse_duals:
-        many = problem.storage.n >= MANY_EXAMPLES_PER_FEATURE * problem.storage.width
         suits = later is Kind.COUPLED and loss.fewest_classes == 2 and many
         return suits and _mean_eta(problem) > MAX_MEAN_ETA_OF_HINGES
     return now is Kind.CLASSES or later is Kind.COUPLED
@@ -315,13 +332,12 @@ def _patience(problem: Problem, tol: float) -> float:
     if not loss.sparse_duals:
         conditioned = plan(problem).kind in (Kind.CLASSES, Kind.COUPLED, Kind.LISTED)
         return (EVALUATIONS_CONDITIONED if conditioned else EVALUATIONS) * price
+    if suits_multipliers(problem):
+        return EPOCHS_BEFORE_MULTIPLIERS
     few = FEW_CLASSES_SMOOTH if loss.smooth else FEW_CLASSES
     if loss.fewest_classes > few:
         return np.inf
     if tol >= LAST_DIGITS and plan(problem, late=True).kind is Kind.COUPLED:
-        # Fewer examples than weights: the dual is the smaller problem, and an epoch costs little.
-        if not loss.smooth and storage.n < storage.zero_weights(problem.n_classes).size:
-            return EPOCHS_OF_FEW_EXAMPLES
         return EPOCHS_ON_TABLES_SMOOTH if loss.smooth else EPOCHS_ON_TABLES
     if loss.smooth:
         quick = plan(problem).kind is not Kind.NONE and tol >= LAST_DIGITS
