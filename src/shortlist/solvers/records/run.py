@@ -113,7 +113,8 @@ class Run:
         if primal <= self.primal + SAME_ULPS * ulp or self.weights is None:
             self.primal = min(primal, self.primal)
             self.weights, self.doubt = weights.copy(), found.doubt
-            self.bound_of_pair = dual if trusted else -math.inf
+            # The gap stays that of the pair, whichever of the primals is kept.
+            self.bound_of_pair = dual + (self.primal - primal) if trusted else -math.inf
             near = trusted and math.isfinite(found.apart)
             gap = max(primal - dual, 0.0)
             self.distance = distance_to_optimum(gap, found.apart) if near else math.inf
