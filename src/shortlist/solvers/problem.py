@@ -26,11 +26,13 @@ from shortlist.solvers.records.certificate import (
     rounding_in_weights,
 )
 from shortlist.solvers.storage.base import (
+    STANDARD_DEVIATIONS,
     Costs,
     OutdatedWeightsError,
     State,
     Storage,
     squared_norm,
+    unit_roundoff,
 )
 from shortlist.solvers.threads import Crew
 
@@ -39,8 +41,26 @@ MOST_ROUNDING = 0.25
 # Where 1/2 |W|^2, which is about what training gains if C is small, is less than this share of
 # P(0), rounded losses would take more than a twentieth of a gap of 1e-3 of it.
 SMALL_GAIN = 0.02
+# Examples a feature that second moments are made of.
+SAMPLES_PER_FEATURE = 10
 # A score larger than any margin: gradients there have their largest norm.
 SATURATING_SCORE = 1e12
+
+
+class Moments:
+    """Second moments of a problem's examples, made once for all C."""
+
+    def __init__(self) -> None:
+        self._made: NDArray | None = None
+
+    def of(self, storage: Storage, costs: Costs) -> NDArray:
+        """sum_i C_i x_i x_i' / sum_i C_i, the constant feature last, from a sample of examples."""
+        if self._made is None:
+            step = max(1, int(storage.n / (SAMPLES_PER_FEATURE * storage.width)))
+            x, cost = storage.sample(step).astype(storage.dtype), costs.cost[::step]
+            shares = (cost / max(float(cost.sum()), np.finfo(float).tiny)).astype(storage.dtype)
+            self._made = x.T @ (x * shares[:, None])
+        return self._made
 
 
 @dataclass(frozen=True)
@@ -57,6 +77,7 @@ class Problem:
     loss: Loss
     crew: Crew = field(default_factory=Crew)
     free_intercept: float = 0.0
+    moments: Moments = field(default_factory=Moments, repr=False, compare=False)
 
     @property
     def keeps_duals(self) -> bool:
@@ -233,15 +254,23 @@ class Problem:
         """The largest |x_i|."""
         return sqrt(float(self.storage.kappa.max(initial=0.0)))
 
-    def fill_duals(self, weights: NDArray, state: State, gradient: NDArray | None = None) -> None:
+    def fill_duals(
+        self,
+        weights: NDArray,
+        state: State,
+        gradient: NDArray | None = None,
+        error: float = inf,
+    ) -> None:
         """Put v_i = grad L at the scores of ``weights`` into the state, and W to match.
 
         The weights of these duals are W - grad P(W). If the gradient is known they are taken for
-        that, and made from the duals only when a certificate asks for them.
+        that, and made from the duals only when a certificate asks for them. Rounding has moved the
+        gradient by ``error`` at most, and may move duals as much.
         """
         self.storage.fill_duals(self.loss, weights, self.costs, state.duals, self.crew)
         if gradient is None:
             self.rebuild(state)
         else:
             state.weights = np.ascontiguousarray(weights - gradient, self.storage.dtype)
-            state.rounding = inf
+            unit = STANDARD_DEVIATIONS * unit_roundoff(self.storage.dtype)
+            state.rounding = (2.0 * error / unit) ** 2

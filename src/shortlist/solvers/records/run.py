@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -77,7 +78,7 @@ class Run:
     stage: Stage = field(default_factory=Stage)
     # See ``strategy.train``.
     one_of_many: bool = False
-    left_out: NDArray | None = None
+    left_out: Any = None
     at_zero: float = field(init=False)
 
     def __post_init__(self) -> None:

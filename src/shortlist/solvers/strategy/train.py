@@ -74,8 +74,8 @@ class Solution:
     weights: NDArray
     state: State
     result: Result
-    # Weights whose gradients are better duals than those of the state, if they were left out.
-    left_out: NDArray | None = None
+    # A point whose gradients are better duals than those of the state, if they were left out.
+    left_out: Point | None = None
 
 
 @dataclass(frozen=True)
@@ -216,10 +216,18 @@ def _descend(run: Run, weights: NDArray) -> str:
         return _descend_further(run, status)
     if for_dual is not None:
         if status == "converged" and run.one_of_many:
-            run.left_out = for_dual.place
+            run.left_out = for_dual
         else:
-            run.problem.fill_duals(for_dual.place, run.state, for_dual.gradient)
+            fill_duals_at(run.problem, for_dual, run.state)
     return status
+
+
+def fill_duals_at(problem: Problem, point: Point, state: State) -> None:
+    """Make the gradients at a point the duals of the state."""
+    found, error = point.certificate, np.inf
+    if found is not None:
+        error = found.apart - np.sqrt(squared_norm(point.gradient))
+    problem.fill_duals(point.place, state, point.gradient, float(error))
 
 
 def _descend_further(run: Run, status: str) -> str:
@@ -239,8 +247,9 @@ def _descend_at_once(problem: Problem, tol: float) -> bool:
     """Whether a descent is as fast as SDCA from the start.
 
     On tables of few features an evaluation takes a tenth of an epoch, and a model of the Hessian
-    makes descents short. Where both take milliseconds, a descent has fewer kernels to compile. It
-    begins at W = 0: its first step goes to a multiple of the classes' means anyway.
+    makes descents short. So it does where C is small. Where both take milliseconds, a descent has
+    fewer kernels to compile. It begins at W = 0: its first step goes to a multiple of the classes'
+    means anyway.
     """
     loss = problem.loss
     if tol < LAST_DIGITS or not (loss.smooth or loss.smoother):
@@ -250,7 +259,7 @@ def _descend_at_once(problem: Problem, tol: float) -> bool:
         many = problem.storage.n >= MANY_EXAMPLES_PER_FEATURE * problem.storage.width
         suits = later is Kind.COUPLED and loss.fewest_classes == 2 and many
         return suits and _mean_eta(problem) > MAX_MEAN_ETA_OF_HINGES
-    return now is Kind.CLASSES or later is Kind.COUPLED
+    return now in (Kind.CLASSES, Kind.UNIFORM) or later is Kind.COUPLED
 
 
 def _mean_eta(problem: Problem) -> float:
