@@ -79,6 +79,8 @@ class Run:
     # See ``strategy.train``.
     one_of_many: bool = False
     left_out: Any = None
+    # A guess of the primal that stands for it until it is known.
+    expected: float = math.inf
     at_zero: float = field(init=False)
 
     def __post_init__(self) -> None:
@@ -99,7 +101,8 @@ class Run:
     @property
     def wanted(self) -> float:
         """The largest gap that is small enough, as far as is known."""
-        primal = min(self.primal, self.at_zero)
+        known = self.primal if self.history else self.expected
+        primal = min(known, self.at_zero)
         return self.tol * max(min(primal, self.at_zero - self.bound), 0.0)
 
     def record(self, found: Certificate, weights: NDArray, trusted: bool = True) -> Evaluation:

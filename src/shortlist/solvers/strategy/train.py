@@ -92,11 +92,13 @@ class _Request:
     keeper: Keeper | None
     resume: Snapshot | None
     one_of_many: bool
+    expected: float
 
     def run(self, problem: Problem, first: State) -> Run:
         """The record of a run from ``first`` on."""
         told = (self.callback, self.accuracy)
-        return Run(problem, first, self.tol, self.max_epochs, *told, keeper=self.keeper)
+        given = (problem, first, self.tol, self.max_epochs, *told)
+        return Run(*given, keeper=self.keeper, expected=self.expected)
 
 
 def train(
@@ -112,6 +114,7 @@ def train(
     keeper: Keeper | None = None,
     resume: Snapshot | None = None,
     one_of_many: bool = False,
+    expected: float = np.inf,
 ) -> Solution:
     """Minimise the primal of ``problem`` to a relative duality gap of at most ``tol``.
 
@@ -119,11 +122,14 @@ def train(
     from a model: a descent begins there. ``keeper`` is offered snapshots, and training goes on
     from the one given as ``resume``. Ctrl-C and a callback's stop end with the best model met so
     far. ``one_of_many`` spares what neighbours on a path seldom need: a look at whether the start
-    is a solution already, and duals that go with the solution of a descent.
+    is a solution already, and duals that go with the solution of a descent. ``expected`` is about
+    the primal of the solution, if something is known of it; it only says when to look.
     """
     request = _Request(
         *(tol, max_epochs, np.random.default_rng(seed), state, weights),
-        *(callback, accuracy, keeper, resume, one_of_many),
+        *(callback, accuracy, keeper, resume),
+        one_of_many=one_of_many,
+        expected=expected,
     )
     shared = problem.storage.shared_work(problem.n_classes)
     with crew_for(shared) as crew:
