@@ -18,10 +18,20 @@ from shortlist.solvers.storage.curvature import Curvature
 SHARE_OF_PROMISE = 0.6
 SMALLEST_SHARE_LEFT, LARGEST_SHARE_LEFT = 0.1, 0.3
 MOST_PRODUCTS = 60
+# A gap of at most so many times the one asked for is close to it. Then steps are corrected by those
+# before, and further ones follow at the price of an evaluation: so exact steps do not pay.
+CLOSE, SHARE_LEFT_CLOSE_BY = 30.0, 0.5
+
+
+def is_close(gap: float, wanted: float) -> bool:
+    """Whether a few steps will do."""
+    return gap <= CLOSE * wanted
 
 
 def share_left(gap: float, wanted: float) -> float:
     """The share of the gradient that a step should leave."""
+    if is_close(gap, wanted):
+        return SHARE_LEFT_CLOSE_BY
     promise = SHARE_OF_PROMISE * sqrt(wanted / gap) if gap > wanted else 1.0
     return promise if SMALLEST_SHARE_LEFT <= promise <= LARGEST_SHARE_LEFT else LARGEST_SHARE_LEFT
 
