@@ -321,7 +321,25 @@ def test_losses_with_other_models(name):
     assert plan(problem).kind is not Kind.LISTED
 
 
-def test_a_step_that_may_be_the_last_is_exact_enough_for_it():
-    # A gap of 100 times what is wanted needs a tenth of the gradient, and leaves less.
-    assert newton.share_left(20.0, 1.0) < 20.0**-0.5
-    assert newton.share_left(1e6, 1.0) == newton.share_left(0.5, 1.0) == 0.3
+def test_close_to_a_solution_one_model_lasts(monkeypatch):
+    X, y = embeddings()
+    problem = make_problem("dense", losses.get("softmax"), X, y, 300.0)
+    monkeypatch.setattr(conditioning, "MAX_PRICE_OF_PRODUCT", np.inf)
+    near = Run(problem, problem.zero_state(), 1e-4, 200)
+    assert descent.descend(near, problem.zero_state().weights)[0] == "converged"
+    made = []
+
+    def note(problem, weights, chosen, share):
+        made.append((chosen, share))
+        return make_model(problem, weights, chosen, share)
+
+    monkeypatch.setattr(descent, "make_model", note)
+    run = Run(problem, problem.zero_state(), 1e-5, 200)
+    assert descent.descend(run, near.weights)[0] == "converged"
+    gap = 0.5 * np.sum(problem.primal_gradient(near.weights)[1] ** 2)
+    assert 1e-5 * near.primal < gap <= newton.CLOSE * 1e-5 * near.primal
+    assert len(made) == 1
+    (chosen, share), evaluations = made[0], run.epochs
+    assert (chosen.kind, share) == (Kind.LISTED, newton.SHARE_LEFT_CLOSE_BY)
+    assert chosen.least < conditioning.LEAST_CURVATURE
+    assert 1 <= evaluations <= 2 * conditioning.STEPS_CLOSE_BY

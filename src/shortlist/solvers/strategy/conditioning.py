@@ -38,7 +38,7 @@ from shortlist.solvers.problem import SAMPLES_PER_FEATURE as MOMENTS_PER_FEATURE
 from shortlist.solvers.problem import Problem
 from shortlist.solvers.storage.base import shares_of
 from shortlist.solvers.strategy.newton import (
-    LARGEST_SHARE_LEFT,
+    SHARE_LEFT,
     ListedHessian,
     conjugate_gradients,
 )
@@ -180,9 +180,7 @@ class Plan(NamedTuple):
     least: float = LEAST_CURVATURE
 
     def close_by(self) -> "Plan":
-        """The same for a start close to the solution, where the curvature stays as it is."""
-        if self.kind is not Kind.LISTED:
-            return self
+        """The same lists for a start close to the solution, where curvature stays as it is."""
         return self._replace(steps=STEPS_CLOSE_BY, least=LEAST_CURVATURE_CLOSE_BY)
 
 
@@ -301,7 +299,7 @@ def _count_pairs(count: int) -> int:
 
 
 def make_model(
-    problem: Problem, weights: NDArray, chosen: Plan, share_left: float = LARGEST_SHARE_LEFT
+    problem: Problem, weights: NDArray, chosen: Plan, share_left: float = SHARE_LEFT
 ) -> Model:
     """The model at ``weights``; the identity where it cannot be had.
 

@@ -30,7 +30,7 @@ from shortlist.solvers.strategy.conditioning import (
 )
 from shortlist.solvers.strategy.intercept import FreeIntercept
 from shortlist.solvers.strategy.lbfgs import Point, lbfgs
-from shortlist.solvers.strategy.newton import is_close, share_left
+from shortlist.solvers.strategy.newton import SHARE_LEFT, SHARE_LEFT_CLOSE_BY, is_close
 
 # Iterates whose gradients are combined, fewer if they would take more numbers than this.
 COMBINED = 12
@@ -86,9 +86,9 @@ class _Descent:
         steps = chosen.steps
         while True:
             gap = 0.5 * squared_norm(point.gradient)
-            share = share_left(gap, self.run.wanted)
+            share = SHARE_LEFT
             if chosen.kind is Kind.LISTED and is_close(gap, self.run.wanted):
-                chosen = chosen.close_by()
+                chosen, share = chosen.close_by(), SHARE_LEFT_CLOSE_BY
                 steps = chosen.steps
             model = make_model(problem, point.place, chosen, share)
             status, point = self._steps(point, model, steps)
