@@ -32,9 +32,9 @@ TRIALS = 9
 # How far the next C may be, in steps between the last two, for weights to be predicted.
 FURTHEST_PREDICTION = 2.0
 # If SDCA took more epochs, the next C is left to a descent from predicted weights, where Newton's
-# steps are cheap: some four evaluations and two steps, as long as five epochs with their looks. On
-# CLINC150 that is so from C = 32 on.
-MOST_EPOCHS_OF_SDCA = 4.2
+# steps are cheap: some four evaluations and two steps, as long as four epochs with their looks. On
+# CLINC150 that is so from C = 18 on.
+MOST_EPOCHS_OF_SDCA = 3.1
 # Examples that tell which multiple of the duals to start from.
 SAMPLED_DUALS = 2000
 # Where the last gap was at most this share of the one asked for, the start may be a solution: so it
