@@ -224,7 +224,9 @@ def plan(problem: Problem, weights: NDArray | None = None, late: bool = False) -
 def has_small_scores(problem: Problem) -> bool:
     """Whether C is so small that the uniform model suits, and the model is no large matrix."""
     loss, storage, m = problem.loss, problem.storage, problem.n_classes
-    if not (storage.lists_curvature and loss.convex and loss.smooth) or loss.sparse_duals:
+    if not (storage.explicit and storage.lists_curvature):
+        return False
+    if not (loss.convex and loss.smooth) or loss.sparse_duals:
         return False
     d = storage.width
     if (
