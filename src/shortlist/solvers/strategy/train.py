@@ -79,8 +79,8 @@ class Solution:
     weights: NDArray
     state: State
     result: Result
-    # Weights whose gradients are better duals than those of the state, if they were left out.
-    left_out: NDArray | None = None
+    # A point whose gradients are better duals than those of the state, if they were left out.
+    left_out: Point | None = None
 
 
 @dataclass(frozen=True)
@@ -97,11 +97,13 @@ class _Request:
     keeper: Keeper | None
     resume: Snapshot | None
     one_of_many: bool
+    expected: float
 
     def run(self, problem: Problem, first: State) -> Run:
         """The record of a run from ``first`` on."""
         told = (self.callback, self.accuracy)
-        return Run(problem, first, self.tol, self.max_epochs, *told, keeper=self.keeper)
+        given = (problem, first, self.tol, self.max_epochs, *told)
+        return Run(*given, keeper=self.keeper, expected=self.expected)
 
 
 def train(
@@ -117,6 +119,7 @@ def train(
     keeper: Keeper | None = None,
     resume: Snapshot | None = None,
     one_of_many: bool = False,
+    expected: float = np.inf,
 ) -> Solution:
     """Minimise the primal of ``problem`` to a relative duality gap of at most ``tol``.
 
@@ -124,11 +127,14 @@ def train(
     from a model: a descent begins there. ``keeper`` is offered snapshots, and training goes on
     from the one given as ``resume``. Ctrl-C and a callback's stop end with the best model met so
     far. ``one_of_many`` spares what neighbours on a path seldom need: a look at whether the start
-    is a solution already, and duals that go with the solution of a descent.
+    is a solution already, and duals that go with the solution of a descent. ``expected`` is about
+    the primal of the solution, if something is known of it; it only says when to look.
     """
     request = _Request(
         *(tol, max_epochs, np.random.default_rng(seed), state, weights),
-        *(callback, accuracy, keeper, resume, one_of_many),
+        *(callback, accuracy, keeper, resume),
+        one_of_many=one_of_many,
+        expected=expected,
     )
     shared = problem.storage.shared_work(problem.n_classes)
     with crew_for(shared) as crew:
@@ -231,10 +237,18 @@ def _descend(run: Run, weights: NDArray) -> str:
         return _descend_further(run, status)
     if for_dual is not None:
         if status == "converged" and run.one_of_many:
-            run.left_out = for_dual.place
+            run.left_out = for_dual
         else:
-            run.problem.fill_duals(for_dual.place, run.state, for_dual.gradient)
+            fill_duals_at(run.problem, for_dual, run.state)
     return status
+
+
+def fill_duals_at(problem: Problem, point: Point, state: State) -> None:
+    """Make the gradients at a point the duals of the state."""
+    found, error = point.certificate, np.inf
+    if found is not None:
+        error = found.apart - np.sqrt(squared_norm(point.gradient))
+    problem.fill_duals(point.place, state, point.gradient, float(error))
 
 
 def _descend_further(run: Run, status: str) -> str:
@@ -254,8 +268,9 @@ def _descend_at_once(problem: Problem, tol: float) -> bool:
     """Whether a descent is as fast as SDCA from the start.
 
     On tables of few features an evaluation takes a tenth of an epoch, and a model of the Hessian
-    makes descents short. Where both take milliseconds, a descent has fewer kernels to compile. It
-    begins at W = 0: its first step goes to a multiple of the classes' means anyway.
+    makes descents short. So it does where C is small. Where both take milliseconds, a descent has
+    fewer kernels to compile. It begins at W = 0: its first step goes to a multiple of the classes'
+    means anyway.
     """
     loss = problem.loss
     many = problem.storage.n >= MANY_EXAMPLES_PER_FEATURE * problem.storage.width
@@ -267,7 +282,7 @@ def _descend_at_once(problem: Problem, tol: float) -> bool:
     if loss.sparse_duals:
         suits = later is Kind.COUPLED and loss.fewest_classes == 2 and many
         return suits and _mean_eta(problem) > MAX_MEAN_ETA_OF_HINGES
-    return now is Kind.CLASSES or later is Kind.COUPLED
+    return now in (Kind.CLASSES, Kind.UNIFORM) or later is Kind.COUPLED
 
 
 def _mean_eta(problem: Problem) -> float:
