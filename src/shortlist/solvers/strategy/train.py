@@ -23,12 +23,9 @@ from shortlist.solvers.strategy.ascent import RESOLUTION_ULPS, ascend, visit_fre
 from shortlist.solvers.strategy.conditioning import NS_LOSS, NS_MULTIPLICATION, Kind, plan
 from shortlist.solvers.strategy.descent import NOISE_ULPS, descend
 from shortlist.solvers.strategy.lbfgs import Point, lbfgs
-from shortlist.solvers.strategy.multipliers import (
-    least_squares,
-    solve_by_multipliers,
-    suits_multipliers,
-)
+from shortlist.solvers.strategy.multipliers import solve_by_multipliers, suits_multipliers
 from shortlist.solvers.strategy.smoothing import descend_smoothed
+from shortlist.solvers.strategy.starts import begin_at_means, least_squares, mean_eta
 from shortlist.solvers.threads import crew_for, one_blas_thread
 
 # Evaluations that L-BFGS takes from an early SDCA solution to a gap of 1e-3, measured on Letter
@@ -54,8 +51,6 @@ MAX_MEAN_ETA_OF_HINGES = 2.0
 # and 1222 at 15; iris at C = 1 to 1000 takes half as long at 60 as at 600.
 EPOCHS_BEFORE_MULTIPLIERS = 60.0
 EPOCHS_ON_TABLES, EPOCHS_ON_TABLES_SMOOTH = 600.0, 300.0
-# Training begins with the means of the classes only if the mean of C |x|^2 is at most this.
-MAX_MEAN_ETA = 3.0
 # A loss that is not convex needs no better start than this.
 START_TOL = 1e-8
 # Without duals, descents go on while each leaves less than this share of the gap.
@@ -275,59 +270,14 @@ def _descend_at_once(problem: Problem, tol: float) -> bool:
     loss = problem.loss
     many = problem.storage.n >= MANY_EXAMPLES_PER_FEATURE * problem.storage.width
     if suits_multipliers(problem):
-        return many and not loss.separable and _mean_eta(problem) > MAX_MEAN_ETA_OF_HINGES
+        return many and not loss.separable and mean_eta(problem) > MAX_MEAN_ETA_OF_HINGES
     if tol < LAST_DIGITS or not (loss.smooth or loss.smoother):
         return False
     now, later = plan(problem).kind, plan(problem, late=True).kind
     if loss.sparse_duals:
         suits = later is Kind.COUPLED and loss.fewest_classes == 2 and many
-        return suits and _mean_eta(problem) > MAX_MEAN_ETA_OF_HINGES
+        return suits and mean_eta(problem) > MAX_MEAN_ETA_OF_HINGES
     return now in (Kind.CLASSES, Kind.UNIFORM) or later is Kind.COUPLED
-
-
-def _mean_eta(problem: Problem) -> float:
-    """The mean of C_i |x_i|^2: how long steps are."""
-    return float(np.mean(problem.costs.cost * problem.storage.kappa))
-
-
-def begin_at_means(problem: Problem, state: State) -> None:
-    """Set duals of zero to t grad L(0) for all examples, t the best for the dual objective.
-
-    At W = 0 all examples of a class have the same gradient, so that W is a combination of the
-    sums over classes: the nearest-mean classifier, for the price of reading the data once.
-    """
-    loss, costs, m = problem.loss, problem.costs, problem.n_classes
-    if loss.multilabel or not problem.storage.explicit or loss.sparse_duals:
-        return
-    if not loss.has_dual_step:
-        return
-    # Where steps are long, exact first steps from zero gain more: 6 epochs instead of 8 to a gap
-    # of 1e-3 on CLINC150 at C = 10, but 4 instead of 3 at C = 1.
-    if _mean_eta(problem) > MAX_MEAN_ETA:
-        return
-    # A gradient is one number for the label and another for all other classes.
-    first, last = loss.row_gradients(np.zeros((2, m)), np.array([0, m - 1]))
-    own, other = float(first[0]), float(first[-1])
-    if not np.allclose([*first[1:], *last[:-1], last[-1]], [other] * (2 * m - 2) + [own]):
-        return
-    sums = problem.storage.class_sums(costs, m)
-    direction = other * -sums.sum(axis=1, keepdims=True) - (own - other) * sums
-    norm = float(np.vdot(direction, direction))
-    total = float(costs.cost.sum())
-    trials = 2.0 ** -np.arange(0.0, 40.0)
-    conjugates = loss.conjugate(trials[:, None] * first, np.zeros(len(trials), np.int64))
-    values = -0.5 * norm * trials**2 - total * conjugates
-    best = int(np.argmax(values))
-    if not values[best] > 0.0:
-        return
-    t = trials[best]
-    if problem.keeps_duals:
-        problem.storage.spread_duals(t * own, t * other, costs, state.duals)
-    state.weights = np.ascontiguousarray(t * direction, problem.storage.dtype)
-    state.rounding = 4.0 * (
-        float(np.vdot(state.weights, state.weights))
-        + float(np.sum(problem.storage.kappa * costs.cost**2))
-    )
 
 
 def _patience(problem: Problem, tol: float) -> float:
