@@ -7,7 +7,15 @@ from shortlist import losses
 from shortlist.solvers.records.run import Run
 from shortlist.solvers.storage import features
 from shortlist.solvers.strategy import conditioning, descent, newton
-from shortlist.solvers.strategy.conditioning import Identity, Kind, Plan, make_model, plan
+from shortlist.solvers.strategy.conditioning import (
+    UNIFORM_SHARE_LEFT,
+    Identity,
+    Kind,
+    Plan,
+    has_small_scores,
+    make_model,
+    plan,
+)
 from shortlist.solvers.threads import Crew
 from tests.solvers.problems import make_costs, make_data, make_problem
 
@@ -46,6 +54,34 @@ def hessian_at(problem, W, step=1e-6):
         ahead, behind = (problem.primal_gradient(W + sign * shift)[1] for sign in (1, -1))
         columns.append((ahead - behind).reshape(-1) / (2 * step))
     return np.stack(columns, axis=1)
+
+
+@pytest.mark.parametrize("name", ["softmax", "ova_logistic"])
+@pytest.mark.parametrize(("storage", "bias"), [("dense", 2.0), ("csr", 0.0)])
+def test_the_uniform_model_is_the_hessian_at_zero(name, storage, bias):
+    """For gradients as there are: those of softmax add up to zero over the classes."""
+    X, y = make_data(n=60, d=5, m=4)
+    problem = make_problem(storage, losses.get(name), X, y, make_costs(60), bias)
+    zero = problem.zero_state().weights
+    model = make_model(problem, zero, Plan(Kind.UNIFORM))
+    assert model.exact
+    gradient = problem.primal_gradient(zero)[1]
+    found = hessian_at(problem, zero) @ model.solve(gradient).reshape(-1)
+    left = found - gradient.reshape(-1)
+    assert np.linalg.norm(left) <= 1.01 * UNIFORM_SHARE_LEFT * np.linalg.norm(gradient)
+
+
+def test_the_uniform_model_is_for_small_scores():
+    X, y = make_data(n=700, d=40, m=30)
+    for C, small in ((1e-6, True), (1e-3, True), (10.0, False)):
+        problem = make_problem("dense", losses.get("softmax"), X, y, C)
+        assert has_small_scores(problem) == small
+        assert (plan(problem).kind is Kind.UNIFORM) == small
+    # Not where all classes are one small matrix, examples few, or duals sparse.
+    few = make_problem("dense", losses.get("softmax"), X[:300], y[:300], 1e-6)
+    hinge = make_problem("dense", losses.get("smooth_hinge"), X, y, 1e-6)
+    small = make_problem("dense", losses.get("softmax"), *make_data(n=700, d=5, m=4), 1e-6)
+    assert not any(map(has_small_scores, (few, hinge, small)))
 
 
 @pytest.mark.parametrize("name", LOSSES)
@@ -285,7 +321,25 @@ def test_losses_with_other_models(name):
     assert plan(problem).kind is not Kind.LISTED
 
 
-def test_a_step_that_may_be_the_last_is_exact_enough_for_it():
-    # A gap of 100 times what is wanted needs a tenth of the gradient, and leaves less.
-    assert newton.share_left(20.0, 1.0) < 20.0**-0.5
-    assert newton.share_left(1e6, 1.0) == newton.share_left(0.5, 1.0) == 0.3
+def test_close_to_a_solution_one_model_lasts(monkeypatch):
+    X, y = embeddings()
+    problem = make_problem("dense", losses.get("softmax"), X, y, 300.0)
+    monkeypatch.setattr(conditioning, "MAX_PRICE_OF_PRODUCT", np.inf)
+    near = Run(problem, problem.zero_state(), 1e-4, 200)
+    assert descent.descend(near, problem.zero_state().weights)[0] == "converged"
+    made = []
+
+    def note(problem, weights, chosen, share):
+        made.append((chosen, share))
+        return make_model(problem, weights, chosen, share)
+
+    monkeypatch.setattr(descent, "make_model", note)
+    run = Run(problem, problem.zero_state(), 1e-5, 200)
+    assert descent.descend(run, near.weights)[0] == "converged"
+    gap = 0.5 * np.sum(problem.primal_gradient(near.weights)[1] ** 2)
+    assert 1e-5 * near.primal < gap <= newton.CLOSE * 1e-5 * near.primal
+    assert len(made) == 1
+    (chosen, share), evaluations = made[0], run.epochs
+    assert (chosen.kind, share) == (Kind.LISTED, newton.SHARE_LEFT_CLOSE_BY)
+    assert chosen.least < conditioning.LEAST_CURVATURE
+    assert 1 <= evaluations <= 2 * conditioning.STEPS_CLOSE_BY

@@ -64,15 +64,17 @@ def test_lanes_equal_rows(dtype, n, m):
     costs, view, blas = problem.costs, problem.storage.view(), blas_for(dtype)
     found = []
     for add in (_add_by_lanes, _add_by_rows):
-        gradient = np.zeros_like(W)
-        value = add(SOFTMAX.spec, view, blas, 0, n, W, costs.y, costs.cost, gradient)
-        found.append((value, gradient))
-    (lanes, lane_gradient), (rows, row_gradient) = found
+        gradient, lengths = np.zeros_like(W), np.zeros(4)
+        own = (0, n, W, costs.y, costs.cost, gradient, problem.storage.kappa, lengths)
+        value = add(SOFTMAX.spec, view, blas, *own)
+        found.append((value, gradient, lengths))
+    (lanes, lane_gradient, lane_lengths), (rows, row_gradient, row_lengths) = found
     eps = float(np.finfo(dtype).eps)
     assert lanes == pytest.approx(rows, rel=32 * eps)
     np.testing.assert_allclose(
         lane_gradient, row_gradient, atol=32 * eps * np.abs(problem.storage.x).max() * n
     )
+    np.testing.assert_allclose(lane_lengths, row_lengths, rtol=32 * m * eps)
 
 
 @PRECISIONS
@@ -116,11 +118,12 @@ def test_double_is_double_whatever_the_storage(storage):
     wide = make_problem(
         "dense", SOFTMAX, X.astype(np.float64), problem.costs.y, problem.costs.cost, 0.5
     )
-    value, gradient = of_storage(problem, W, double=True)
     expected, expected_gradient = by_formula(wide, W)
-    assert gradient.dtype == np.float64
-    assert value == pytest.approx(expected, rel=1e-14)
-    np.testing.assert_allclose(gradient, expected_gradient, atol=1e-12)
+    for order in "CF":  # weights by classes lie the other way round
+        value, gradient = of_storage(problem, np.asarray(W, order=order), double=True)
+        assert gradient.dtype == np.float64
+        assert value == pytest.approx(expected, rel=1e-14)
+        np.testing.assert_allclose(gradient, expected_gradient, atol=1e-12)
 
 
 def test_the_primal_and_its_gradient():

@@ -7,7 +7,7 @@ from numpy.testing import assert_allclose
 from shortlist._jit import njit
 from shortlist.losses import kernels
 from shortlist.solvers.kernels.centred import add_slopes, step_near, unpack_hessian
-from shortlist.solvers.strategy import multipliers
+from shortlist.solvers.strategy import multipliers, starts
 from shortlist.solvers.strategy import train as training
 from shortlist.solvers.strategy.train import train
 from tests import references
@@ -214,9 +214,7 @@ def test_least_squares_are_those_of_numpy():
     stacked = np.vstack([root * x, np.eye(5)])
     expected = np.linalg.lstsq(stacked, np.vstack([root * targets, np.zeros((5, M))]))[0]
     problem = make_problem("dense", Instance("hinge", m=M).loss(), X, y, cost, BIAS)
-    assert_allclose(
-        multipliers.least_squares(problem), multipliers.MARGIN_OF_SQUARES * expected, atol=1e-10
-    )
+    assert_allclose(starts.least_squares(problem), starts.MARGIN_OF_SQUARES * expected, atol=1e-10)
 
 
 def test_what_suits():

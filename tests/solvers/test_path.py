@@ -5,6 +5,7 @@ import pytest
 
 from shortlist import losses
 from shortlist.solvers.duals import as_array
+from shortlist.solvers.strategy.conditioning import has_small_scores
 from shortlist.solvers.strategy.path import Path, carry_over, state_from_duals
 from shortlist.solvers.strategy.train import train
 from tests.instances import Instance, by_id
@@ -122,3 +123,30 @@ def test_a_loss_that_is_not_convex_is_carried_over_by_its_start():
         assert found.status == "converged"
         alone = train(path.at(C), tol=TOL, max_epochs=MAX_EPOCHS, seed=0).result
         assert found.primal == pytest.approx(alone.primal, rel=0.02)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("name", ["softmax", "ova_logistic"])
+def test_small_values_take_an_evaluation_each_and_are_certified(name, dtype):
+    """Against optima in double, up to values that SDCA and Newton's steps are left with."""
+    X, y = make_data(n=500, d=40, m=30, dtype=np.float32)
+    loss = losses.get(name)
+    path = Path(make_problem("dense", loss, X.astype(dtype), y, 1.0, BIAS), TOL, MAX_EPOCHS, seed=0)
+    wide = make_problem("dense", loss, X.astype(np.float64), y, 1.0, BIAS)
+    for C in (1e-6, 2e-6, 1e-4, 3e-4, 0.1, 10.0, 1e-6):
+        before = path.last_C
+        solution = path.solve(C)
+        result, problem = solution.result, Path(wide, TOL, MAX_EPOCHS, seed=0).at(C)
+        best = train(problem, tol=1e-8, max_epochs=2000, seed=0).result
+        primal = problem.primal(solution.weights.astype(np.float64))
+        assert result.status == "converged"
+        assert result.primal == pytest.approx(primal, rel=1e-6)
+        slack = 1e-12 * primal
+        assert result.dual <= best.primal + slack
+        assert result.gap >= primal - best.primal - slack
+        assert result.gain_gap <= TOL
+        assert has_small_scores(path.at(C)) == (C < 0.01)
+        if C < 0.01:
+            assert result.solver == "l-bfgs"
+            # A step from zero, or one from the last weights and a look.
+            assert result.epochs <= (1 if before < C else 2)

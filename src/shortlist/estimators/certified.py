@@ -74,6 +74,9 @@ class CertifiedShortlists:
         for distances in self._class_distances():
             if not (2.0 * norms * distances.min() < spread).any():
                 continue
+            if distances.min() == distances.max():
+                certain |= _apart_by_more(scores, norms * distances[0], rounding, ks)
+                continue
             reach = norms[:, None] * distances
             lowest, highest = scores - reach, scores + reach
             for row, k in enumerate(ks):
@@ -106,6 +109,20 @@ class CertifiedShortlists:
             self._own_distances = distances_of_classes(last, constant_feature(self))
         shared = np.full(len(model.classes_), distance / np.sqrt(2.0))
         return [shared] if self._own_distances is None else [shared, self._own_distances]
+
+
+def _apart_by_more(scores: NDArray, reach: NDArray, rounding: Any, ks: NDArray) -> NDArray:
+    """Whether the k-th score exceeds the next, both less or more by ``reach``: (len(ks), n)."""
+    m = scores.shape[1]
+    places = np.unique([m - k - later for k in ks if k < m for later in (0, 1)])
+    found = np.zeros((len(ks), len(scores)), bool)
+    if places.size:
+        ordered = np.partition(scores, places, axis=1)
+        for row, k in enumerate(ks):
+            if k < m:
+                inside, outside = ordered[:, m - k] - reach, ordered[:, m - k - 1] + reach
+                found[row] = inside - outside > rounding
+    return found
 
 
 def distances_of_classes(last: LastFit, bias: float) -> NDArray:

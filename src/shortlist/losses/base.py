@@ -64,6 +64,8 @@ class Loss:
       loss does not estimate any.
     - ``smoother``: makes, for gamma > 0, a smooth loss that tends to this one as gamma does to 0
       and whose duals are feasible for this one; None: there is none.
+    - ``log_lipschitz``: if scores change by at most e each, entries of the gradient change by a
+      factor between exp(-2 e) and exp(2 e). It bounds what rounded scores do to a gradient.
     - ``labels_alike``: exchanging two labels and their scores changes nothing.
     - ``with_margins``: makes the same loss with these margins; None: it has no margins to choose.
     - ``start_from``: makes the convex loss whose solution a loss that is not convex starts from.
@@ -81,6 +83,7 @@ class Loss:
     multilabel: bool = False
     labels_alike: bool = True
     sparse_duals: bool = False
+    log_lipschitz: bool = False
     fewest_classes: int = 1
     # Further parameters of hinges. They are left out of comparisons: ``spec`` holds them too.
     margins: NDArray | None = field(default=None, compare=False)
@@ -100,6 +103,11 @@ class Loss:
     def has_dual_step(self) -> bool:
         """Whether it has a conjugate and a dual step, so that SDCA can train it."""
         return kernels.kernels_of(type(self.spec)).dual_step is not None
+
+    @property
+    def has_lanes(self) -> bool:
+        """Whether it has a kernel for many examples at once."""
+        return kernels.kernels_of(type(self.spec)).lanes is not None
 
     @property
     def dual_loss(self) -> "Loss":

@@ -99,6 +99,7 @@ def entropy(given: Parameters) -> Loss:
         convex=True,
         smooth=True,
         multilabel=given.multilabel,
+        log_lipschitz=k == 1 and not given.multilabel,
         logits=_same if k == 1 else None,
     )
 
@@ -145,7 +146,16 @@ def plain_ova_hinge(given: Parameters) -> Loss:
 
 def ova_logistic(given: Parameters) -> Loss:
     return Loss(
-        "ova_logistic", 1, None, 0.0, OVALogistic(), True, True, separable=True, logits=log_expit
+        "ova_logistic",
+        1,
+        None,
+        0.0,
+        OVALogistic(),
+        convex=True,
+        smooth=True,
+        log_lipschitz=True,
+        separable=True,
+        logits=log_expit,
     )
 
 

@@ -7,7 +7,7 @@ dual     D(v) = -1/2 |W|^2 - sum_i C_i L*(y_i, v_i),     W = -sum_i C_i x_i v_i'
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
-from math import inf, sqrt
+from math import inf, isfinite, sqrt
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,25 +17,50 @@ from shortlist.losses.domains import domain_of
 from shortlist.solvers.duals import Duals
 from shortlist.solvers.records.certificate import (
     Certificate,
+    RoundedGradient,
     certificate,
+    certificate_by_gradient,
     rounding_in_duals,
     rounding_in_scores,
     rounding_in_sums,
     rounding_in_weights,
 )
 from shortlist.solvers.storage.base import (
+    STANDARD_DEVIATIONS,
     Costs,
     OutdatedWeightsError,
     State,
     Storage,
     squared_norm,
+    unit_roundoff,
 )
 from shortlist.solvers.threads import Crew
 
 # Of the gap asked for, the part that bounds on rounding may take before double is used.
 MOST_ROUNDING = 0.25
+# Where 1/2 |W|^2, which is about what training gains if C is small, is less than this share of
+# P(0), rounded losses would take more than a twentieth of a gap of 1e-3 of it.
+SMALL_GAIN = 0.02
+# Examples a feature that second moments are made of.
+SAMPLES_PER_FEATURE = 10
 # A score larger than any margin: gradients there have their largest norm.
 SATURATING_SCORE = 1e12
+
+
+class Moments:
+    """Second moments of a problem's examples, made once for all C."""
+
+    def __init__(self) -> None:
+        self._made: NDArray | None = None
+
+    def of(self, storage: Storage, costs: Costs) -> NDArray:
+        """sum_i C_i x_i x_i' / sum_i C_i, the constant feature last, from a sample of examples."""
+        if self._made is None:
+            step = max(1, int(storage.n / (SAMPLES_PER_FEATURE * storage.width)))
+            x, cost = storage.sample(step).astype(storage.dtype), costs.cost[::step]
+            shares = (cost / max(float(cost.sum()), np.finfo(float).tiny)).astype(storage.dtype)
+            self._made = x.T @ (x * shares[:, None])
+        return self._made
 
 
 @dataclass(frozen=True)
@@ -52,6 +77,7 @@ class Problem:
     loss: Loss
     crew: Crew = field(default_factory=Crew)
     free_intercept: float = 0.0
+    moments: Moments = field(default_factory=Moments, repr=False, compare=False)
 
     @property
     def keeps_duals(self) -> bool:
@@ -59,7 +85,7 @@ class Problem:
         able = self.storage.keeps_duals and not self.free_intercept
         return able and self.loss.dual_loss.has_dual_step
 
-    @property
+    @cached_property
     def at_zero(self) -> float:
         """P(0)."""
         if not self.loss.multilabel:
@@ -193,15 +219,58 @@ class Problem:
         gradient[penalised] += weights[penalised]
         return 0.5 * squared_norm(weights[penalised]) + losses, gradient
 
-    def fill_duals(self, weights: NDArray, state: State, gradient: NDArray | None = None) -> None:
+    def bounded_gradient(self, weights: NDArray) -> tuple[float, NDArray, Certificate | None]:
+        """P(W) and its gradient, and a certificate from bounds on their rounding, if there is one.
+
+        Where little can be gained, losses are computed in double.
+        """
+        storage = self.storage
+        square = squared_norm(weights)
+        wide = 0.5 * square < SMALL_GAIN * self.at_zero
+        losses, gradient, lengths = storage.bounded_gradient(
+            self.loss, weights, self.costs, self.crew, wide
+        )
+        if self.free_intercept:
+            gradient[:-1] += weights[:-1]
+            return 0.5 * squared_norm(weights[:-1]) + losses, gradient, None
+        gradient += weights
+        primal = 0.5 * square + losses
+        if lengths is None or not isfinite(primal):
+            return primal, gradient, None
+        rounded = RoundedGradient(
+            sqrt(squared_norm(gradient)),
+            sqrt(square),
+            storage.largest_column(weights),
+            losses,
+            lengths,
+            storage.width,
+            self.longest,
+            storage.dtype,
+        )
+        return primal, gradient, certificate_by_gradient(primal, rounded)
+
+    @cached_property
+    def longest(self) -> float:
+        """The largest |x_i|."""
+        return sqrt(float(self.storage.kappa.max(initial=0.0)))
+
+    def fill_duals(
+        self,
+        weights: NDArray,
+        state: State,
+        gradient: NDArray | None = None,
+        error: float = inf,
+    ) -> None:
         """Put v_i = grad L at the scores of ``weights`` into the state, and W to match.
 
         The weights of these duals are W - grad P(W). If the gradient is known they are taken for
-        that, and made from the duals only when a certificate asks for them.
+        that, and made from the duals only when a certificate asks for them. Rounding has moved the
+        gradient by ``error`` at most, and may move duals as much.
         """
         self.storage.fill_duals(self.loss, weights, self.costs, state.duals, self.crew)
         if gradient is None:
             self.rebuild(state)
         else:
             state.weights = np.ascontiguousarray(weights - gradient, self.storage.dtype)
-            state.rounding = inf
+            unit = STANDARD_DEVIATIONS * unit_roundoff(self.storage.dtype)
+            state.rounding = (2.0 * error / unit) ** 2

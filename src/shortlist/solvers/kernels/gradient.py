@@ -13,7 +13,7 @@ from shortlist._jit import njit
 from shortlist._native import add_both_transposed, multiply_transposed
 from shortlist.losses import kernels
 from shortlist.solvers.kernels.dual_rows import is_right, open_row
-from shortlist.solvers.kernels.rows import add_rows, score_rows
+from shortlist.solvers.kernels.rows import add_rows, score_rows, squared_norm
 
 # Numbers of a chunk's scores: half of a second-level cache in single precision.
 CHUNK_SCORES = 1 << 16
@@ -27,7 +27,48 @@ def chunk_rows(m):
 
 
 @njit
-def _add_by_rows(loss, rows, blas, begin, end, w, y, cost, gradient):
+def longest_sum(n, m):
+    """Additions, one after the other, that an entry of a gradient over n examples takes at most."""
+    size = chunk_rows(m)
+    return min(size, n) + n // size + 1
+
+
+@njit
+def _add_lengths_by_rows(g, kappa, first, lengths):
+    for b in range(g.shape[0]):
+        _add_lengths(kappa[first + b], squared_norm(g[b]), _absolute_sum(g[b]), lengths)
+
+
+@njit
+def _add_lengths_by_lanes(lanes, kappa, scratch, lengths):
+    squares, sums = scratch[0], scratch[1]
+    _lane_lengths(lanes, squares, sums)
+    for b in range(lanes.shape[1]):
+        _add_lengths(kappa[b], np.float64(squares[b]), np.float64(sums[b]), lengths)
+
+
+@njit(sums=True)
+def _lane_lengths(lanes, squares, sums):
+    for b in range(lanes.shape[1]):
+        squares[b] = 0
+        sums[b] = 0
+    for j in range(lanes.shape[0]):
+        for b in range(lanes.shape[1]):
+            squares[b] += lanes[j, b] * lanes[j, b]
+            sums[b] += abs(lanes[j, b])
+
+
+@njit
+def _add_lengths(kappa, square, absolute, lengths):
+    """What one example's gradient adds to the sums of ``storage.base.Lengths``."""
+    lengths[0] += np.sqrt(kappa * square)
+    lengths[1] += kappa * square
+    lengths[2] += kappa * kappa * square
+    lengths[3] += kappa * absolute * absolute
+
+
+@njit
+def _add_by_rows(loss, rows, blas, begin, end, w, y, cost, gradient, kappa, lengths):
     m = w.shape[1]
     size = chunk_rows(m)
     scores = np.empty((size, m), w.dtype)
@@ -46,35 +87,76 @@ def _add_by_rows(loss, rows, blas, begin, end, w, y, cost, gradient):
             c = w.dtype.type(cost[i])
             for j in range(m):
                 v[j] *= c
+        if lengths.shape[0] > 0:
+            _add_lengths_by_rows(g[: last - first], kappa, first, lengths)
         add_rows(rows, blas, first, last, g[: last - first], gradient)
     return total
 
 
 @njit
-def _add_by_lanes(loss, rows, blas, begin, end, w, y, cost, gradient):
-    d, m = rows.x.shape[1], w.shape[1]
+def _score_lanes(rows, blas, first, w, lanes):
+    """lanes = W'x_i, an example a column, from the example ``first`` on."""
+    d = rows.x.shape[1]
+    multiply_transposed(blas, w[:d], rows.x[first : first + lanes.shape[1]], lanes)
+    if rows.bias != 0.0:
+        constant = w.dtype.type(rows.bias)
+        for j in range(lanes.shape[0]):
+            shift = constant * w[d, j]
+            for b in range(lanes.shape[1]):
+                lanes[j, b] += shift
+
+
+@njit
+def _add_lanes(rows, blas, first, lanes, gradient):
+    """gradient += sum_i x_i g_i', g_i the columns of ``lanes``."""
+    d = rows.x.shape[1]
+    add_both_transposed(blas, rows.x[first : first + lanes.shape[1]], lanes, gradient[:d])
+    if rows.bias != 0.0:
+        constant = gradient.dtype.type(rows.bias)
+        for j in range(lanes.shape[0]):
+            gradient[d, j] += constant * _sum(lanes[j])
+
+
+@njit
+def _add_by_lanes(loss, rows, blas, begin, end, w, y, cost, gradient, kappa, lengths):
+    m = w.shape[1]
     size = chunk_rows(m)
     lanes = np.empty((m, size), w.dtype)
     scratch = np.empty((8, size), w.dtype)
-    constant = w.dtype.type(rows.bias)
     total = 0.0
     for first in range(begin, end, size):
         last = min(first + size, end)
         if last - first < size:
             lanes = np.empty((m, last - first), w.dtype)
             scratch = np.empty((8, last - first), w.dtype)
-        x = rows.x[first:last]
-        multiply_transposed(blas, w[:d], x, lanes)
-        if rows.bias != 0.0:
-            for j in range(m):
-                shift = constant * w[d, j]
-                for b in range(last - first):
-                    lanes[j, b] += shift
+        _score_lanes(rows, blas, first, w, lanes)
         total += kernels.lanes(loss, lanes, y[first:last], cost[first:last], scratch)
-        add_both_transposed(blas, x, lanes, gradient[:d])
-        if rows.bias != 0.0:
-            for j in range(m):
-                gradient[d, j] += constant * _sum(lanes[j])
+        if lengths.shape[0] > 0:
+            _add_lengths_by_lanes(lanes, kappa[first:last], scratch, lengths)
+        _add_lanes(rows, blas, first, lanes, gradient)
+    return total
+
+
+@njit
+def add_gradient_of_wide_losses(loss, rows, blas, begin, end, w, y, cost, gradient, kappa, lengths):
+    """As the kernels of :func:`gradient_kernel`, in single precision with losses in double.
+
+    Scores and sums of gradients are computed in single precision.
+    """
+    m = w.shape[1]
+    size = chunk_rows(m)
+    total = 0.0
+    for first in range(begin, end, size):
+        last = min(first + size, end)
+        lanes = np.empty((m, last - first), w.dtype)
+        wide = np.empty((m, last - first))
+        scratch = np.empty((8, last - first))
+        _score_lanes(rows, blas, first, w, lanes)
+        wide[:] = lanes
+        total += kernels.lanes(loss, wide, y[first:last], cost[first:last], scratch)
+        _add_lengths_by_lanes(wide, kappa[first:last], scratch, lengths)
+        lanes[:] = wide
+        _add_lanes(rows, blas, first, lanes, gradient)
     return total
 
 
@@ -89,8 +171,9 @@ def _sum(a):
 def gradient_kernel(loss: Any) -> Callable:
     """The kernel for a loss, by its specification, over dense rows.
 
-    Called with (loss, rows, blas, begin, end, w, y, cost, gradient), it adds
+    Called with (loss, rows, blas, begin, end, w, y, cost, gradient, kappa, lengths), it adds
     sum_i C_i x_i grad L(W'x_i)' over the range to ``gradient`` and returns the sum of C_i L.
+    ``lengths`` takes up what bounds the gradient's rounding, unless it is empty.
     """
     by_lanes = kernels.kernels_of(type(loss)).lanes is not None
     return _add_by_lanes if by_lanes else _add_by_rows

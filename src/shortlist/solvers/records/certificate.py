@@ -18,6 +18,9 @@ term is what rounding has added up. Three effects of rounding are bounded and ad
 Duals in single precision may miss their domain by a unit in the last place, so that in double they
 are moved inside first. That moves W(v), which is bounded as drift is.
 
+A descent certifies by v_i = grad L(s_i). Then the gap is 1/2 |g|^2, g = W - W(v) the gradient, and
+all that counts is by how much the g computed errs: see :func:`error_of_gradient`.
+
 The square roots treat rounding errors as independent with mean zero (Higham and Mary, "A new
 approach to probabilistic rounding error analysis", SIAM J. Sci. Comput. 41, 2019). Six
 standard deviations are exceeded with probability below 1e-8. Where the bound is not small against
@@ -29,15 +32,25 @@ at most r, the largest 1-norm of a gradient, for every example: a coarser bound,
 a primal and a dual bound of different evaluations.
 """
 
-from math import inf, sqrt
+from math import exp, inf, sqrt
 from typing import NamedTuple
 
 import numpy as np
 
-from shortlist.solvers.storage.base import STANDARD_DEVIATIONS, Sums, error_of_scores
+from shortlist.solvers.storage.base import (
+    STANDARD_DEVIATIONS,
+    Lengths,
+    Sums,
+    error_of_scores,
+    unit_roundoff,
+)
 
 # By how much the kernels that compute L and L* err, in units in the last place.
 KERNEL_ULPS = 16.0
+# Roundings of a score besides those of its inner product: a difference from the largest one.
+ROUNDINGS_OF_DIFFERENCES = 2.0
+# Where rounding may change a score by more than this, it may change gradients out of all measure.
+LARGEST_ERROR_OF_SCORES = 0.5
 # By how much rounding can put duals outside their domain, relative to their size.
 DOMAIN_ULPS = 4.0
 
@@ -74,7 +87,7 @@ def distance_to_optimum(gap: float, apart: float = inf) -> float:
 
 def rounding_in_sums(sums: Sums, width: float, column: float, dtype: np.dtype) -> float:
     """A bound on the effect of rounding on the sum over examples."""
-    unit = 0.5 * float(np.finfo(dtype).eps)
+    unit = unit_roundoff(dtype)
     scores = rounding_in_scores(sqrt(sums.distances), width, column, dtype)
     return scores + KERNEL_ULPS * unit * sums.sizes
 
@@ -86,7 +99,7 @@ def rounding_in_scores(reach: float, width: float, column: float, dtype: np.dtyp
 
 def rounding_in_weights(squares: float, dtype: np.dtype) -> float:
     """A bound on 1/2 |W - W(v)|^2 from the squared errors in units of roundoff."""
-    unit = 0.5 * float(np.finfo(dtype).eps)
+    unit = unit_roundoff(dtype)
     return 0.5 * (STANDARD_DEVIATIONS * unit) ** 2 * squares
 
 
@@ -98,6 +111,69 @@ def rounding_in_duals(sums: Sums, domain_known: bool, dtype: np.dtype) -> float:
     """
     unknown = 0.0 if domain_known else DOMAIN_ULPS * float(np.finfo(dtype).eps) * sums.sizes
     return 0.5 * STANDARD_DEVIATIONS**2 * sums.moves + unknown
+
+
+class RoundedGradient(NamedTuple):
+    """What bounds the rounding of a gradient that was computed in ``dtype``.
+
+    |g|, |W|, the largest norm of a class's weights, the sum of the losses, and sums over examples.
+    ``width`` are the multiplications of a score, ``longest`` is the largest |x_i|.
+    """
+
+    norm: float
+    weights: float
+    column: float
+    losses: float
+    lengths: Lengths
+    width: float
+    longest: float
+    dtype: np.dtype
+
+    @property
+    def error_of_scores(self) -> float:
+        """By how much a score errs, a unit of |x_i|."""
+        rounded = ROUNDINGS_OF_DIFFERENCES * unit_roundoff(self.dtype) * self.column
+        return error_of_scores(self.width, self.column, self.dtype) + rounded
+
+
+def error_of_gradient(found: RoundedGradient) -> float:
+    """A bound on |computed g - g| for a loss that is ``log_lipschitz``; infinite if there is none.
+
+    With g_i = C_i grad L(s_i) and e the error of scores a unit of |x_i|, in this order:
+
+    - rounded scores change the entries of g_i by a factor of at most exp(2 e |x_i|);
+    - the kernel that computes g_i errs by KERNEL_ULPS units in the last place of its entries, by
+      chance or all alike;
+    - the entries of sum_i x_i g_i' are sums of products, as scores are: sums of no more than
+      ``additions`` terms, whose absolute values add up to a matrix of norm sum_i |x_i| |g_i|;
+    - W is added.
+    """
+    e, lengths = found.error_of_scores, found.lengths
+    largest = e * found.longest
+    if not largest <= LARGEST_ERROR_OF_SCORES:
+        return inf
+    unit = unit_roundoff(found.dtype)
+    both = found.norm + found.weights
+    scores = 2.0 * e * exp(2.0 * largest) * sqrt(lengths.fourths)
+    kernel = KERNEL_ULPS * unit * (sqrt(lengths.squares) + both)
+    sums = STANDARD_DEVIATIONS * sqrt(lengths.additions) * unit * lengths.lengths
+    return scores + kernel + sums + STANDARD_DEVIATIONS * unit * both
+
+
+def certificate_by_gradient(primal: float, found: RoundedGradient) -> Certificate | None:
+    """The pair of W and of the gradients at W; None where rounding leaves nothing certain.
+
+    The errors of P are part of the gap, so that the dual bound holds for any primal.
+    """
+    error = error_of_gradient(found)
+    if not error < inf:
+        return None
+    scores = found.error_of_scores
+    moved = scores * exp(2.0 * scores * found.longest) * sqrt(found.lengths.absolutes)
+    doubt = moved + KERNEL_ULPS * unit_roundoff(found.lengths.losses) * found.losses
+    apart = found.norm + error
+    gap = 0.5 * apart**2 + doubt
+    return Certificate(primal, primal - gap, gap - 0.5 * found.norm**2, doubt, primal - gap, apart)
 
 
 def certificate(

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -77,7 +78,9 @@ class Run:
     stage: Stage = field(default_factory=Stage)
     # See ``strategy.train``.
     one_of_many: bool = False
-    left_out: NDArray | None = None
+    left_out: Any = None
+    # A guess of the primal that stands for it until it is known.
+    expected: float = math.inf
     at_zero: float = field(init=False)
 
     def __post_init__(self) -> None:
@@ -98,7 +101,8 @@ class Run:
     @property
     def wanted(self) -> float:
         """The largest gap that is small enough, as far as is known."""
-        primal = min(self.primal, self.at_zero)
+        known = self.primal if self.history else self.expected
+        primal = min(known, self.at_zero)
         return self.tol * max(min(primal, self.at_zero - self.bound), 0.0)
 
     def record(self, found: Certificate, weights: NDArray, trusted: bool = True) -> Evaluation:
@@ -113,7 +117,8 @@ class Run:
         if primal <= self.primal + SAME_ULPS * ulp or self.weights is None:
             self.primal = min(primal, self.primal)
             self.weights, self.doubt = weights.copy(), found.doubt
-            self.bound_of_pair = dual if trusted else -math.inf
+            # The gap stays that of the pair, whichever of the primals is kept.
+            self.bound_of_pair = dual + (self.primal - primal) if trusted else -math.inf
             near = trusted and math.isfinite(found.apart)
             gap = max(primal - dual, 0.0)
             self.distance = distance_to_optimum(gap, found.apart) if near else math.inf

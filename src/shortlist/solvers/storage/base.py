@@ -137,6 +137,23 @@ class Sums(NamedTuple):
     moves: float = 0.0
 
 
+class Lengths(NamedTuple):
+    """Sums over examples that bound the rounding of a gradient, g_i = C_i grad L(W'x_i).
+
+    |x_i| |g_i|    |x_i|^2 |g_i|^2    |x_i|^4 |g_i|^2    |x_i|^2 |g_i|_1^2
+
+    ``additions`` is how many additions follow each other in an entry of the gradient, ``losses``
+    the precision that the losses were computed in.
+    """
+
+    lengths: float
+    squares: float
+    fourths: float
+    absolutes: float
+    additions: float
+    losses: np.dtype
+
+
 class OutdatedWeightsError(Exception):
     """Duals were lost where they were kept, and replaced: the weights must be made anew from them.
 
@@ -182,6 +199,11 @@ class Storage(Protocol):
     def loss_gradient(
         self, loss: Loss, weights: NDArray, costs: Costs, crew: Crew, double: bool
     ) -> tuple[float, NDArray]: ...
+    # As loss_gradient in the storage's precision, with what bounds its rounding where it is known.
+    # ``wide`` asks for the losses in double, from the same scores.
+    def bounded_gradient(
+        self, loss: Loss, weights: NDArray, costs: Costs, crew: Crew, wide: bool
+    ) -> tuple[float, NDArray, Lengths | None]: ...
     def curvature(
         self, loss: Loss, weights: NDArray, costs: Costs, crew: Crew, least: float, step: float
     ) -> "Curvature": ...
@@ -228,9 +250,14 @@ def read_only(array: NDArray) -> NDArray:
     return view
 
 
+def unit_roundoff(dtype: np.dtype) -> float:
+    """Half a unit in the last place of one."""
+    return 0.5 * float(np.finfo(dtype).eps)
+
+
 def error_of_scores(width: float, column: float, dtype: np.dtype) -> float:
     """By how much an inner product of ``width`` terms errs, a unit of |x|; ``column`` is |w_j|."""
-    return STANDARD_DEVIATIONS * sqrt(width) * 0.5 * float(np.finfo(dtype).eps) * column
+    return STANDARD_DEVIATIONS * sqrt(width) * unit_roundoff(dtype) * column
 
 
 def squared_norm(weights: NDArray) -> float:

@@ -10,7 +10,11 @@ from shortlist._native import blas_for
 from shortlist.losses.base import Loss
 from shortlist.solvers.duals import rows_at_once, writable
 from shortlist.solvers.kernels.changes import room_for_changes
-from shortlist.solvers.kernels.gradient import gradient_kernel
+from shortlist.solvers.kernels.gradient import (
+    add_gradient_of_wide_losses,
+    gradient_kernel,
+    longest_sum,
+)
 from shortlist.solvers.kernels.rows import DenseRows
 from shortlist.solvers.kernels.visit import (
     DONE,
@@ -20,8 +24,8 @@ from shortlist.solvers.kernels.visit import (
     assist_blocks,
     lead_blocks,
 )
-from shortlist.solvers.storage.base import Costs, State, read_only
-from shortlist.solvers.storage.features import MULTIPLICATIONS_PER_CALL, FeatureStorage
+from shortlist.solvers.storage.base import Costs, Lengths, State, read_only
+from shortlist.solvers.storage.features import MULTIPLICATIONS_PER_CALL, FeatureStorage, added
 from shortlist.solvers.threads import MULTIPLICATIONS_PER_THREAD, Crew
 
 # W of at most this many entries stays in the first-level cache: examples are visited singly.
@@ -78,11 +82,45 @@ class DenseStorage(FeatureStorage):
     def _sum_losses_and_gradient(
         self, loss: Loss, w: NDArray, costs: Costs, begin: int, end: int
     ) -> tuple[float, NDArray]:
+        return self._sum_with_lengths(loss, w, costs, begin, end, np.empty(0))
+
+    def _sum_with_lengths(
+        self, loss: Loss, w: NDArray, costs: Costs, begin: int, end: int, lengths: NDArray
+    ) -> tuple[float, NDArray]:
         # One kernel for all of it: descents on small tables are many short calls.
         gradient = np.zeros_like(w)
         view, blas = self.view(), blas_for(self.dtype)
+        own = (begin, end, w, costs.y, costs.cost, gradient)
         add = gradient_kernel(loss.spec)
-        value = add(loss.spec, view, blas, begin, end, w, costs.y, costs.cost, gradient)
+        value = add(loss.spec, view, blas, *own, self.kappa, lengths)
+        return value, gradient
+
+    def bounded_gradient(
+        self, loss: Loss, weights: NDArray, costs: Costs, crew: Crew, wide: bool
+    ) -> tuple[float, NDArray, Lengths | None]:
+        if self.dtype == np.float64 or not loss.log_lipschitz:
+            return super().bounded_gradient(loss, weights, costs, crew, wide)
+        w = np.ascontiguousarray(weights, self.dtype)
+        wide = wide and loss.has_lanes
+        dtype = np.dtype(np.float64) if wide else self.dtype
+
+        def part(begin: int, end: int) -> tuple[tuple[float, NDArray], NDArray, int]:
+            lengths = np.zeros(len(Lengths._fields) - 2)
+            given = (loss, w, costs, begin, end, lengths)
+            sums = self._sum_wide_losses(*given) if wide else self._sum_with_lengths(*given)
+            return sums, lengths, longest_sum(end - begin, w.shape[1])
+
+        sums, lengths, longest = zip(*self._in_parts(part, 2 * w.shape[1], crew), strict=True)
+        additions = float(max(longest) + len(sums))
+        return *added(sums), Lengths(*[*np.sum(lengths, axis=0).tolist(), additions, dtype])
+
+    def _sum_wide_losses(
+        self, loss: Loss, w: NDArray, costs: Costs, begin: int, end: int, lengths: NDArray
+    ) -> tuple[float, NDArray]:
+        gradient = np.zeros_like(w)
+        view, blas = self.view(), blas_for(self.dtype)
+        own = (begin, end, w, costs.y, costs.cost, gradient)
+        value = add_gradient_of_wide_losses(loss.spec, view, blas, *own, self.kappa, lengths)
         return value, gradient
 
     def _epoch_in_blocks(

@@ -4,7 +4,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shortlist.losses.base import Loss
-from shortlist.solvers.storage.base import Costs, squared_norm
+from shortlist.solvers.storage.base import Costs, Lengths, squared_norm
 from shortlist.solvers.storage.curvature import Curvature
 from shortlist.solvers.threads import Crew
 
@@ -26,6 +26,17 @@ class ExplicitWeights:
         self, loss: Loss, weights: NDArray, costs: Costs, crew: Crew, least: float, step: float
     ) -> Curvature:
         raise NotImplementedError("the examples are not at hand for many products")
+
+    def loss_gradient(
+        self, loss: Loss, weights: NDArray, costs: Costs, crew: Crew, double: bool
+    ) -> tuple[float, NDArray]:
+        raise NotImplementedError
+
+    def bounded_gradient(
+        self, loss: Loss, weights: NDArray, costs: Costs, crew: Crew, wide: bool
+    ) -> tuple[float, NDArray, Lengths | None]:
+        """The losses and their gradient; what rounding does to them is not known."""
+        return *self.loss_gradient(loss, weights, costs, crew, False), None
 
     def zero_weights(self, m: int) -> NDArray:
         return np.zeros((self.d + 1, m), self.dtype)

@@ -153,7 +153,7 @@ class FeatureStorage(ExplicitWeights, LocalDuals):
         self, loss: Loss, weights: NDArray, duals: Duals, costs: Costs, crew: Crew
     ) -> Sums:
         """Of duals that lie in their domain in double too."""
-        w = weights.astype(np.float64)
+        w = np.ascontiguousarray(weights, np.float64)
 
         def part(begin: int, end: int) -> NDArray:
             sums = np.zeros(len(Sums._fields))
@@ -187,7 +187,7 @@ class FeatureStorage(ExplicitWeights, LocalDuals):
         def part(begin: int, end: int) -> tuple[float, NDArray]:
             return self._sum_losses_and_gradient(loss, w, costs, begin, end)
 
-        return _added(self._in_parts(part, 2 * w.shape[1], crew))
+        return added(self._in_parts(part, 2 * w.shape[1], crew))
 
     def _sum_losses_and_gradient(
         self, loss: Loss, w: NDArray, costs: Costs, begin: int, end: int
@@ -215,16 +215,16 @@ class FeatureStorage(ExplicitWeights, LocalDuals):
     def _loss_gradient_in_double(
         self, loss: Loss, weights: NDArray, costs: Costs, crew: Crew
     ) -> tuple[float, NDArray]:
-        w = weights.astype(np.float64)
+        w = np.ascontiguousarray(weights, np.float64)
 
         def part(begin: int, end: int) -> tuple[float, NDArray]:
             parts = self._parts_in_double(begin, end, costs, w.shape[1])
-            return _added(
+            return added(
                 double._sum_losses_and_gradient(loss, w, own, 0, double.n)
                 for _, double, own in parts
             )
 
-        return _added(self._in_parts(part, 2 * w.shape[1], crew))
+        return added(self._in_parts(part, 2 * w.shape[1], crew))
 
     def _parts_in_double(
         self, begin: int, end: int, costs: Costs, m: int
@@ -331,7 +331,7 @@ class FeatureStorage(ExplicitWeights, LocalDuals):
         ]
 
 
-def _added(found: Iterable[tuple[float, NDArray]]) -> tuple[float, NDArray]:
+def added(found: Iterable[tuple[float, NDArray]]) -> tuple[float, NDArray]:
     """The sums of values and of gradients; the first gradient is written to."""
     parts = iter(found)
     value, gradient = next(parts)

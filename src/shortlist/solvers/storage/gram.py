@@ -14,7 +14,15 @@ from shortlist.solvers.kernels.gradient import certify_scores
 from shortlist.solvers.kernels.inner import add_listed
 from shortlist.solvers.kernels.rows import GramRows
 from shortlist.solvers.kernels.visit import visit_block, visit_in_turn
-from shortlist.solvers.storage.base import Costs, State, Sums, Support, chunks, read_only
+from shortlist.solvers.storage.base import (
+    Costs,
+    Lengths,
+    State,
+    Sums,
+    Support,
+    chunks,
+    read_only,
+)
 from shortlist.solvers.storage.curvature import Curvature
 from shortlist.solvers.storage.gram_support import (
     SHARE_WORTH_A_COPY,
@@ -257,6 +265,11 @@ class GramStorage(LocalDuals):
     def loss_gradient(
         self, loss: Loss, weights: NDArray, costs: Costs, crew: Crew, double: bool
     ) -> tuple[float, NDArray]:
+        raise NotImplementedError("descents need explicit features")
+
+    def bounded_gradient(
+        self, loss: Loss, weights: NDArray, costs: Costs, crew: Crew, wide: bool
+    ) -> tuple[float, NDArray, Lengths | None]:
         raise NotImplementedError("descents need explicit features")
 
     def fill_duals(

@@ -14,6 +14,7 @@ For the truncated entropy, which is not convex, 1/2 |grad P|^2 only measures sta
 """
 
 from collections import deque
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,7 +30,7 @@ from shortlist.solvers.strategy.conditioning import (
 )
 from shortlist.solvers.strategy.intercept import FreeIntercept
 from shortlist.solvers.strategy.lbfgs import Point, lbfgs
-from shortlist.solvers.strategy.newton import share_left
+from shortlist.solvers.strategy.newton import SHARE_LEFT, SHARE_LEFT_CLOSE_BY, is_close
 
 # Iterates whose gradients are combined, fewer if they would take more numbers than this.
 COMBINED = 12
@@ -85,7 +86,10 @@ class _Descent:
         steps = chosen.steps
         while True:
             gap = 0.5 * squared_norm(point.gradient)
-            share = share_left(gap, self.run.wanted)
+            share = SHARE_LEFT
+            if chosen.kind is Kind.LISTED and is_close(gap, self.run.wanted):
+                chosen, share = chosen.close_by(), SHARE_LEFT_CLOSE_BY
+                steps = chosen.steps
             model = make_model(problem, point.place, chosen, share)
             status, point = self._steps(point, model, steps)
             if status != "steps":
@@ -113,9 +117,9 @@ class _Descent:
 
     def _evaluate(self, weights: NDArray) -> Point:
         weights = np.ascontiguousarray(weights, self.dtype)
-        value, gradient = self.run.problem.primal_gradient(weights)
+        found = self.run.problem.bounded_gradient(weights)
         self.run.epochs += 1
-        return Point(weights, value, gradient)
+        return Point(weights, *found)
 
     def _note(self, point: Point) -> bool:
         """Record a point; returns whether the gap is small enough."""
@@ -126,13 +130,17 @@ class _Descent:
             self.best_bound = bound
             if bound > run.bound:
                 self.best_for_dual = point
-        trusted = self.dtype == np.float64
-        pair = run.problem.pair(point.value, bound, point.place)
+        certain = point.certificate if self.convex else None
+        trusted = self.dtype == np.float64 or certain is not None
+        pair = certain or run.problem.pair(point.value, bound, point.place)
         found = run.record(pair, point.place, trusted)
         run.notify(point.place)
         if not self.convex:
             return 0.5 * squared_norm(point.gradient) <= run.tol * point.value
-        return found.within(run.tol) and (trusted or self._confirm(point.place))
+        if trusted and (found.within(run.tol) or self.dtype == np.float64):
+            return found.within(run.tol)
+        but_for_rounding = replace(found, dual=max(found.dual, min(bound, found.primal)))
+        return but_for_rounding.within(run.tol) and self._confirm(point.place)
 
     def _confirm(self, weights: NDArray) -> bool:
         """Certify a point in double: single precision is not trusted with a bound."""
@@ -146,7 +154,7 @@ class _Descent:
     def _bound(self, point: Point) -> float:
         """A lower bound on the optimum of a convex objective."""
         if self.intercept is not None:
-            return self.intercept.bound(*point)
+            return self.intercept.bound(*point[:3])
         return point.value - 0.5 * squared_norm(point.gradient)
 
     def _combine(self) -> bool:

@@ -10,6 +10,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from shortlist.solvers.records.certificate import Certificate
 from shortlist.solvers.strategy.conditioning import Identity, Model
 
 # Pairs of steps and changes of the gradient that the inverse Hessian is modelled from.
@@ -26,11 +27,12 @@ TINY_CURVATURE = 1e-16
 
 
 class Point(NamedTuple):
-    """A place, the objective there and its gradient."""
+    """A place, the objective there and its gradient, and a certificate if it came with them."""
 
     place: NDArray
     value: float
     gradient: NDArray
+    certificate: Certificate | None = None
 
 
 Objective = Callable[[NDArray], Point]

@@ -60,9 +60,6 @@ FINITE_STEP = 1e-5
 # Differences across a kink may leave the Hessian not positive definite, and so may rounding: then
 # these shares of its largest entry are added to its diagonal.
 DAMPINGS = (0.0, 1e-9, 1e-6, 1e-3)
-# Least squares fit indicators of labels by far less than one: the primal of the hinge is smallest
-# at 4 to 8 times these weights on Letter, digits, breast cancer, wine and iris, C = 0.1 to 1000.
-MARGIN_OF_SQUARES = 6.0
 
 
 @dataclass(frozen=True)
@@ -169,19 +166,6 @@ def suits_multipliers(problem: Problem) -> bool:
         return False
     d = storage.zero_weights(1).size
     return m * d <= MOST_WEIGHTS and storage.n * (d + 6 * m) <= MOST_NUMBERS
-
-
-def least_squares(problem: Problem) -> NDArray:
-    """Weights to begin with: those of least squares on indicators of labels, scaled."""
-    x, cost = problem.storage.sample(1), problem.costs.cost
-    sums = problem.storage.class_sums(problem.costs, problem.n_classes)
-    sums -= sums.mean(axis=1, keepdims=True)
-    moments = x.T @ (x * cost[:, None])
-    moments[np.diag_indices_from(moments)] += 1.0
-    try:
-        return MARGIN_OF_SQUARES * cho_solve(cho_factor(moments), sums)
-    except (LinAlgError, ValueError):  # features so large that one is lost in rounding
-        return np.zeros_like(sums)
 
 
 def solve_by_multipliers(run: Run, weights: NDArray) -> str:

@@ -6,24 +6,23 @@ the next step starts from another Hessian anyway.
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from math import sqrt
 
 import numpy as np
 from numpy.typing import NDArray
 
 from shortlist.solvers.storage.curvature import Curvature
 
-# What is left of the gradient when a step is good enough: little if that will do, as the gap is
-# proportional to its square, and much where further steps must follow anyway.
-SHARE_OF_PROMISE = 0.6
-SMALLEST_SHARE_LEFT, LARGEST_SHARE_LEFT = 0.1, 0.3
+# What is left of the gradient when a step is good enough.
+SHARE_LEFT = 0.3
 MOST_PRODUCTS = 60
+# A gap of at most so many times the one asked for is close to it. Then a model lasts for several
+# steps, each corrected by those before at the price of an evaluation: exact ones do not pay.
+CLOSE, SHARE_LEFT_CLOSE_BY = 30.0, 0.5
 
 
-def share_left(gap: float, wanted: float) -> float:
-    """The share of the gradient that a step should leave."""
-    promise = SHARE_OF_PROMISE * sqrt(wanted / gap) if gap > wanted else 1.0
-    return promise if SMALLEST_SHARE_LEFT <= promise <= LARGEST_SHARE_LEFT else LARGEST_SHARE_LEFT
+def is_close(gap: float, wanted: float) -> bool:
+    """Whether a few steps with one model will do."""
+    return gap <= CLOSE * wanted
 
 
 @dataclass(frozen=True)

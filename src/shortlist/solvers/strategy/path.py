@@ -19,11 +19,24 @@ from shortlist.solvers.problem import Problem
 from shortlist.solvers.records.checkpoint import Keeper, Snapshot
 from shortlist.solvers.records.run import Callback
 from shortlist.solvers.storage.base import Costs, State
-from shortlist.solvers.strategy.train import Solution, train
+from shortlist.solvers.strategy.conditioning import (
+    Kind,
+    has_small_scores,
+    plan,
+    uniform_model,
+)
+from shortlist.solvers.strategy.train import LAST_DIGITS, Solution, fill_duals_at, train
+from shortlist.solvers.threads import one_blas_thread
 
 TRIALS = 9
 # How far the next C may be, in steps between the last two, for weights to be predicted.
 FURTHEST_PREDICTION = 2.0
+# If SDCA took more epochs, the next C is left to a descent from predicted weights, where Newton's
+# steps are cheap: some four evaluations and two steps, as long as four epochs with their looks. On
+# CLINC150 that is so from C = 18 on.
+MOST_EPOCHS_OF_SDCA = 3.1
+# Examples that tell which multiple of the duals to start from.
+SAMPLED_DUALS = 2000
 # Where the last gap was at most this share of the one asked for, the start may be a solution: so it
 # is at small C, where duals hardly change. It takes a look to tell, and spares an epoch.
 SHARE_FAR_BELOW = 0.01
@@ -43,7 +56,7 @@ class Path:
     seed: int
     last_C: float = 0.0
     last: Solution | None = field(default=None, repr=False)
-    # The descent before the last: its C and weights.
+    # The solution before the last: its C and weights.
     _before: tuple[float, NDArray] | None = field(default=None, repr=False)
 
     def at(self, C: float) -> Problem:
@@ -63,12 +76,9 @@ class Path:
         problem = self.at(C)
         state, weights = None, None
         if self.last is not None and resume is None:
-            descends, takes_duals = way_on(problem, self.last, costs_fell=self.last_C > C)
-            if descends:
-                weights = self._predicted_weights(C)
-            if takes_duals:
-                self.fill_left_out()
-                state = carry_over(problem, self.last.state, C / self.last_C)
+            # BLAS would wake its own threads, which would then wait at the cost of ours.
+            with one_blas_thread():
+                state, weights = self._start(problem, C)
         solution = train(
             problem,
             tol=self.tol,
@@ -81,8 +91,53 @@ class Path:
             keeper=keeper,
             resume=resume,
             one_of_many=self.last_C != C and not self._far_below(),
+            expected=self._expected_primal(C),
         )
         return self.adopt(C, solution)
+
+    def _start(self, problem: Problem, C: float) -> tuple[State | None, NDArray | None]:
+        """Duals or weights to start from, or both; neither is a start at zero."""
+        assert self.last is not None
+        if has_small_scores(problem) and self.tol >= LAST_DIGITS:
+            return None, self._next_small_weights(problem, C)
+        descends, takes_duals = way_on(problem, self.last, costs_fell=self.last_C > C)
+        if descends and has_small_scores(self.at(self.last_C)):
+            # Here gradients are good duals, and descents from weights take long.
+            descends, takes_duals = False, True
+        weights = self._predicted_weights(C) if descends or self._was_slow(C) else None
+        if weights is not None and not descends:
+            descends = plan(problem, weights).kind is Kind.LISTED
+            takes_duals = not descends
+        state = None
+        if takes_duals:
+            self.fill_left_out()
+            state = carry_over(problem, self.last.state, C / self.last_C)
+        return state, weights if descends else None
+
+    def _was_slow(self, C: float) -> bool:
+        """Whether SDCA took so long for the last C that a descent is faster for a larger one."""
+        assert self.last is not None
+        smooth = self.problem.loss.convex and self.problem.loss.smooth
+        return smooth and self.last_C < C and self.last.result.epochs > MOST_EPOCHS_OF_SDCA
+
+    def _next_small_weights(self, problem: Problem, C: float) -> NDArray | None:
+        """Newton's step from the last weights, with the Hessian at zero.
+
+        Their gradient is W plus that of the losses, which C multiplies: it is known for any C.
+        """
+        assert self.last is not None
+        known = self.last.left_out
+        if known is None or self.last_C > C:
+            return None
+        ratio = known.place.dtype.type(C / self.last_C)
+        gradient = known.place + ratio * (known.gradient - known.place)
+        return known.place - uniform_model(problem).solve(gradient)
+
+    def _expected_primal(self, C: float) -> float:
+        """About the primal at C: between the last one and one that grows as C does."""
+        if self.last is None or self.last_C > C:
+            return np.inf
+        return float(self.last.result.primal * np.sqrt(C / self.last_C))
 
     def _far_below(self) -> bool:
         """Whether SDCA brought the last gap far below the one asked for."""
@@ -95,13 +150,12 @@ class Path:
         """Make the duals of the last solution; a descent's are made only when they are needed."""
         last = self.last
         if last is not None and last.left_out is not None:
-            self.at(self.last_C).fill_duals(last.left_out, last.state)
+            fill_duals_at(self.at(self.last_C), last.left_out, last.state)
             last.left_out = None
 
     def adopt(self, C: float, solution: Solution) -> Solution:
         """Go on from a solution at C."""
-        by_descent = self.last is not None and self.last.result.by_descent
-        self._before = (self.last_C, self.last.weights) if self.last and by_descent else None
+        self._before = (self.last_C, self.last.weights) if self.last else None
         self.last, self.last_C = solution, C
         return solution
 
@@ -163,16 +217,25 @@ def state_from_duals(problem: Problem, duals: Duals, starts: NDArray) -> State:
 
 
 def _best_factor(problem: Problem, duals: Duals, norm: float, ratio: float) -> float:
-    """The t in [0, 1] with the largest D(t v); ``norm`` is |W(v)|^2."""
-    loss, costs = problem.loss.dual_loss, problem.costs
+    """A t in [0, 1] with a large D(t v); ``norm`` is |W(v)|^2. Zero if no t is better."""
     lowest = np.log(max(min(ratio, 1e4), 1.0))
+    step = max(1, problem.storage.n // SAMPLED_DUALS)
     best, factor, last = 0.0, 0.0, -np.inf
     for trial in np.exp(-lowest * np.linspace(0.0, 1.0, TRIALS if lowest > 0 else 1)):
-        conjugates = problem.storage.sum_conjugates(loss, duals, costs, float(trial))
-        dual = -0.5 * norm * trial**2 - conjugates
+        dual = _scaled_dual(problem, duals, norm, float(trial), step)
         if dual > best:
             best, factor = dual, float(trial)
         if dual < last:
             break  # D is concave in t: it only falls from here
         last = dual
-    return factor
+    better = step == 1 or _scaled_dual(problem, duals, norm, factor, 1) > 0.0
+    return factor if better else 0.0
+
+
+def _scaled_dual(problem: Problem, duals: Duals, norm: float, t: float, step: int) -> float:
+    """D(t v), its conjugates estimated from every ``step``-th example."""
+    loss, costs = problem.loss.dual_loss, problem.costs
+    if step > 1:
+        costs = Costs(costs.y, np.zeros_like(costs.cost))
+        costs.cost[::step] = step * problem.costs.cost[::step]
+    return -0.5 * norm * t**2 - problem.storage.sum_conjugates(loss, duals, costs, t)

@@ -23,12 +23,9 @@ from shortlist.solvers.strategy.ascent import RESOLUTION_ULPS, ascend, visit_fre
 from shortlist.solvers.strategy.conditioning import NS_LOSS, NS_MULTIPLICATION, Kind, plan
 from shortlist.solvers.strategy.descent import NOISE_ULPS, descend
 from shortlist.solvers.strategy.lbfgs import Point, lbfgs
-from shortlist.solvers.strategy.multipliers import (
-    least_squares,
-    solve_by_multipliers,
-    suits_multipliers,
-)
+from shortlist.solvers.strategy.multipliers import solve_by_multipliers, suits_multipliers
 from shortlist.solvers.strategy.smoothing import descend_smoothed
+from shortlist.solvers.strategy.starts import begin_at_means, least_squares, mean_eta
 from shortlist.solvers.threads import crew_for, one_blas_thread
 
 # Evaluations that L-BFGS takes from an early SDCA solution to a gap of 1e-3, measured on Letter
@@ -54,8 +51,6 @@ MAX_MEAN_ETA_OF_HINGES = 2.0
 # and 1222 at 15; iris at C = 1 to 1000 takes half as long at 60 as at 600.
 EPOCHS_BEFORE_MULTIPLIERS = 60.0
 EPOCHS_ON_TABLES, EPOCHS_ON_TABLES_SMOOTH = 600.0, 300.0
-# Training begins with the means of the classes only if the mean of C |x|^2 is at most this.
-MAX_MEAN_ETA = 3.0
 # A loss that is not convex needs no better start than this.
 START_TOL = 1e-8
 # Without duals, descents go on while each leaves less than this share of the gap.
@@ -79,8 +74,8 @@ class Solution:
     weights: NDArray
     state: State
     result: Result
-    # Weights whose gradients are better duals than those of the state, if they were left out.
-    left_out: NDArray | None = None
+    # A point whose gradients are better duals than those of the state, if they were left out.
+    left_out: Point | None = None
 
 
 @dataclass(frozen=True)
@@ -97,11 +92,13 @@ class _Request:
     keeper: Keeper | None
     resume: Snapshot | None
     one_of_many: bool
+    expected: float
 
     def run(self, problem: Problem, first: State) -> Run:
         """The record of a run from ``first`` on."""
         told = (self.callback, self.accuracy)
-        return Run(problem, first, self.tol, self.max_epochs, *told, keeper=self.keeper)
+        given = (problem, first, self.tol, self.max_epochs, *told)
+        return Run(*given, keeper=self.keeper, expected=self.expected)
 
 
 def train(
@@ -117,6 +114,7 @@ def train(
     keeper: Keeper | None = None,
     resume: Snapshot | None = None,
     one_of_many: bool = False,
+    expected: float = np.inf,
 ) -> Solution:
     """Minimise the primal of ``problem`` to a relative duality gap of at most ``tol``.
 
@@ -124,11 +122,14 @@ def train(
     from a model: a descent begins there. ``keeper`` is offered snapshots, and training goes on
     from the one given as ``resume``. Ctrl-C and a callback's stop end with the best model met so
     far. ``one_of_many`` spares what neighbours on a path seldom need: a look at whether the start
-    is a solution already, and duals that go with the solution of a descent.
+    is a solution already, and duals that go with the solution of a descent. ``expected`` is about
+    the primal of the solution, if something is known of it; it only says when to look.
     """
     request = _Request(
         *(tol, max_epochs, np.random.default_rng(seed), state, weights),
-        *(callback, accuracy, keeper, resume, one_of_many),
+        *(callback, accuracy, keeper, resume),
+        one_of_many=one_of_many,
+        expected=expected,
     )
     shared = problem.storage.shared_work(problem.n_classes)
     with crew_for(shared) as crew:
@@ -231,10 +232,18 @@ def _descend(run: Run, weights: NDArray) -> str:
         return _descend_further(run, status)
     if for_dual is not None:
         if status == "converged" and run.one_of_many:
-            run.left_out = for_dual.place
+            run.left_out = for_dual
         else:
-            run.problem.fill_duals(for_dual.place, run.state, for_dual.gradient)
+            fill_duals_at(run.problem, for_dual, run.state)
     return status
+
+
+def fill_duals_at(problem: Problem, point: Point, state: State) -> None:
+    """Make the gradients at a point the duals of the state."""
+    found, error = point.certificate, np.inf
+    if found is not None:
+        error = found.apart - np.sqrt(squared_norm(point.gradient))
+    problem.fill_duals(point.place, state, point.gradient, float(error))
 
 
 def _descend_further(run: Run, status: str) -> str:
@@ -254,65 +263,21 @@ def _descend_at_once(problem: Problem, tol: float) -> bool:
     """Whether a descent is as fast as SDCA from the start.
 
     On tables of few features an evaluation takes a tenth of an epoch, and a model of the Hessian
-    makes descents short. Where both take milliseconds, a descent has fewer kernels to compile. It
-    begins at W = 0: its first step goes to a multiple of the classes' means anyway.
+    makes descents short. So it does where C is small. Where both take milliseconds, a descent has
+    fewer kernels to compile. It begins at W = 0: its first step goes to a multiple of the classes'
+    means anyway.
     """
     loss = problem.loss
     many = problem.storage.n >= MANY_EXAMPLES_PER_FEATURE * problem.storage.width
     if suits_multipliers(problem):
-        return many and not loss.separable and _mean_eta(problem) > MAX_MEAN_ETA_OF_HINGES
+        return many and not loss.separable and mean_eta(problem) > MAX_MEAN_ETA_OF_HINGES
     if tol < LAST_DIGITS or not (loss.smooth or loss.smoother):
         return False
     now, later = plan(problem).kind, plan(problem, late=True).kind
     if loss.sparse_duals:
         suits = later is Kind.COUPLED and loss.fewest_classes == 2 and many
-        return suits and _mean_eta(problem) > MAX_MEAN_ETA_OF_HINGES
-    return now is Kind.CLASSES or later is Kind.COUPLED
-
-
-def _mean_eta(problem: Problem) -> float:
-    """The mean of C_i |x_i|^2: how long steps are."""
-    return float(np.mean(problem.costs.cost * problem.storage.kappa))
-
-
-def begin_at_means(problem: Problem, state: State) -> None:
-    """Set duals of zero to t grad L(0) for all examples, t the best for the dual objective.
-
-    At W = 0 all examples of a class have the same gradient, so that W is a combination of the
-    sums over classes: the nearest-mean classifier, for the price of reading the data once.
-    """
-    loss, costs, m = problem.loss, problem.costs, problem.n_classes
-    if loss.multilabel or not problem.storage.explicit or loss.sparse_duals:
-        return
-    if not loss.has_dual_step:
-        return
-    # Where steps are long, exact first steps from zero gain more: 6 epochs instead of 8 to a gap
-    # of 1e-3 on CLINC150 at C = 10, but 4 instead of 3 at C = 1.
-    if _mean_eta(problem) > MAX_MEAN_ETA:
-        return
-    # A gradient is one number for the label and another for all other classes.
-    first, last = loss.row_gradients(np.zeros((2, m)), np.array([0, m - 1]))
-    own, other = float(first[0]), float(first[-1])
-    if not np.allclose([*first[1:], *last[:-1], last[-1]], [other] * (2 * m - 2) + [own]):
-        return
-    sums = problem.storage.class_sums(costs, m)
-    direction = other * -sums.sum(axis=1, keepdims=True) - (own - other) * sums
-    norm = float(np.vdot(direction, direction))
-    total = float(costs.cost.sum())
-    trials = 2.0 ** -np.arange(0.0, 40.0)
-    conjugates = loss.conjugate(trials[:, None] * first, np.zeros(len(trials), np.int64))
-    values = -0.5 * norm * trials**2 - total * conjugates
-    best = int(np.argmax(values))
-    if not values[best] > 0.0:
-        return
-    t = trials[best]
-    if problem.keeps_duals:
-        problem.storage.spread_duals(t * own, t * other, costs, state.duals)
-    state.weights = np.ascontiguousarray(t * direction, problem.storage.dtype)
-    state.rounding = 4.0 * (
-        float(np.vdot(state.weights, state.weights))
-        + float(np.sum(problem.storage.kappa * costs.cost**2))
-    )
+        return suits and mean_eta(problem) > MAX_MEAN_ETA_OF_HINGES
+    return now in (Kind.CLASSES, Kind.UNIFORM) or later is Kind.COUPLED
 
 
 def _patience(problem: Problem, tol: float) -> float:

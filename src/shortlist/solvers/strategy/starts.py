@@ -1,0 +1,72 @@
+"""Where training begins if there is no warm start: at the classes' means, or at least squares."""
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import LinAlgError, cho_factor, cho_solve
+
+from shortlist.solvers.problem import Problem
+from shortlist.solvers.storage.base import State
+
+# Training begins with the means of the classes only if the mean of C |x|^2 is at most this.
+MAX_MEAN_ETA = 3.0
+# Least squares fit indicators of labels by far less than one: the primal of the hinge is smallest
+# at 4 to 8 times these weights on Letter, digits, breast cancer, wine and iris, C = 0.1 to 1000.
+MARGIN_OF_SQUARES = 6.0
+
+
+def mean_eta(problem: Problem) -> float:
+    """The mean of C_i |x_i|^2: how long steps are."""
+    return float(np.mean(problem.costs.cost * problem.storage.kappa))
+
+
+def begin_at_means(problem: Problem, state: State) -> None:
+    """Set duals of zero to t grad L(0) for all examples, t the best for the dual objective.
+
+    At W = 0 all examples of a class have the same gradient, so that W is a combination of the
+    sums over classes: the nearest-mean classifier, for the price of reading the data once.
+    """
+    loss, costs, m = problem.loss, problem.costs, problem.n_classes
+    if loss.multilabel or not problem.storage.explicit or loss.sparse_duals:
+        return
+    if not loss.has_dual_step:
+        return
+    # Where steps are long, exact first steps from zero gain more: 6 epochs instead of 8 to a gap
+    # of 1e-3 on CLINC150 at C = 10, but 4 instead of 3 at C = 1.
+    if mean_eta(problem) > MAX_MEAN_ETA:
+        return
+    # A gradient is one number for the label and another for all other classes.
+    first, last = loss.row_gradients(np.zeros((2, m)), np.array([0, m - 1]))
+    own, other = float(first[0]), float(first[-1])
+    if not np.allclose([*first[1:], *last[:-1], last[-1]], [other] * (2 * m - 2) + [own]):
+        return
+    sums = problem.storage.class_sums(costs, m)
+    direction = other * -sums.sum(axis=1, keepdims=True) - (own - other) * sums
+    norm = float(np.vdot(direction, direction))
+    total = float(costs.cost.sum())
+    trials = 2.0 ** -np.arange(0.0, 40.0)
+    conjugates = loss.conjugate(trials[:, None] * first, np.zeros(len(trials), np.int64))
+    values = -0.5 * norm * trials**2 - total * conjugates
+    best = int(np.argmax(values))
+    if not values[best] > 0.0:
+        return
+    t = trials[best]
+    if problem.keeps_duals:
+        problem.storage.spread_duals(t * own, t * other, costs, state.duals)
+    state.weights = np.ascontiguousarray(t * direction, problem.storage.dtype)
+    state.rounding = 4.0 * (
+        float(np.vdot(state.weights, state.weights))
+        + float(np.sum(problem.storage.kappa * costs.cost**2))
+    )
+
+
+def least_squares(problem: Problem) -> NDArray:
+    """Weights to begin with: those of least squares on indicators of labels, scaled."""
+    x, cost = problem.storage.sample(1), problem.costs.cost
+    sums = problem.storage.class_sums(problem.costs, problem.n_classes)
+    sums -= sums.mean(axis=1, keepdims=True)
+    moments = x.T @ (x * cost[:, None])
+    moments[np.diag_indices_from(moments)] += 1.0
+    try:
+        return MARGIN_OF_SQUARES * cho_solve(cho_factor(moments), sums)
+    except (LinAlgError, ValueError):  # features so large that one is lost in rounding
+        return np.zeros_like(sums)
