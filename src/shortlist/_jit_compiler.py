@@ -17,11 +17,9 @@ Everything here is tied to numba's internals, hence the bound on its version. Im
 module fails if a name is missing; :func:`guard_compilation` handles what fails later.
 """
 
-import contextlib
-import gc
 import hashlib
 import pickle
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from functools import cache
 from typing import Any
 
@@ -33,6 +31,7 @@ from numba.core.compiler import Compiler, CompileResult, DefaultPassBuilder, com
 from numba.core.compiler_machinery import LoweringPass, register_pass
 from numba.core.typed_passes import AnnotateTypes, NoPythonBackend
 
+from shortlist._compiling import no_garbage_collection
 from shortlist._jit_cache import kernel_identity
 
 # Settings of numba that change the code it makes.
@@ -434,7 +433,7 @@ def guard_compilation(dispatcher: Any) -> None:
 
     def compile(signature: Any) -> Any:
         try:
-            with _no_garbage_collection():
+            with no_garbage_collection():
                 return compile_here(signature)
         except errors.NumbaError:
             raise  # the kernel's fault
@@ -443,18 +442,3 @@ def guard_compilation(dispatcher: Any) -> None:
             return compile_here(signature)
 
     dispatcher.compile = compile
-
-
-@contextlib.contextmanager
-def _no_garbage_collection() -> Iterator[None]:
-    """Do not look for garbage among the objects that a compilation makes, and mostly keeps.
-
-    Looking takes a ninth of the time. Without it a fit holds 4 MB more at its peak.
-    """
-    enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if enabled:
-            gc.enable()

@@ -125,7 +125,7 @@ def _pick_double(condition, a, b):
 # V(t). Left of -1, z = exp t < 0.37 and W(z) = z P(z)/Q(z): no cancellation however small z is.
 # Right of -1, a start within 3.1e-4 (one log, a rational function) and one step of fourth order,
 # with r = t - w - log w, reach full precision. Far right, t - log t is exact to rounding.
-_FAR = 1e9
+_FAR_RIGHT = 1e9
 
 
 @njit(inline=True)
@@ -135,7 +135,7 @@ def _v_single(t):
     q = (f32(0.4001481981) * z + f32(2.7257446804)) * z + f32(3.3260869968)
     left = z * (p / (q * z + f32(1.0)))
 
-    a = min(max(t, f32(-1.0)), f32(_FAR))
+    a = min(max(t, f32(-1.0)), f32(_FAR_RIGHT))
     top = (a + f32(4.16721747)) * a + f32(6.80431411)
     bottom = (a + f32(5.79788666)) * a + f32(15.25876536)
     start_log = _log_single(max(t, f32(-1.0)) + f32(2.34313607))
@@ -146,7 +146,7 @@ def _v_single(t):
     right = w + w * (r / one_w) * ((c - f32(0.5) * r) / (c - r))
 
     value = _pick_single(t < f32(-1.0), left, right)
-    value = _pick_single(t > f32(_FAR), t - start_log, value)
+    value = _pick_single(t > f32(_FAR_RIGHT), t - start_log, value)
     return _pick_single((t != t) | (t > f32(3e38)), t, value)
 
 
@@ -162,7 +162,7 @@ def _v_double(t):
     q = (q * z + 18.306335293176526894) * z + 7.0429570439836765801
     left = z * (p / (q * z + 1.0))
 
-    a = min(max(t, -1.0), _FAR)
+    a = min(max(t, -1.0), _FAR_RIGHT)
     top = (a + 4.16721747) * a + 6.80431411
     bottom = (a + 5.79788666) * a + 15.25876536
     start_log = _log_double(max(t, -1.0) + 2.34313607)
@@ -173,7 +173,7 @@ def _v_double(t):
     right = w + w * (r / one_w) * ((c - 0.5 * r) / (c - r))
 
     value = _pick_double(t < -1.0, left, right)
-    value = _pick_double(t > _FAR, t - start_log, value)
+    value = _pick_double(t > _FAR_RIGHT, t - start_log, value)
     return _pick_double((t != t) | (t > 1.7e308), t, value)
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from shortlist import losses
-from shortlist.solvers.kernels.visit import GROUP, PANEL, assist_blocks
+from shortlist.solvers.kernels.visit import ROWS_OF_GROUP, ROWS_OF_PANEL, assist_blocks
 from shortlist.solvers.records.certificate import rounding_in_weights
 from shortlist.solvers.storage import dense
 from shortlist.solvers.threads import Crew, one_blas_thread
@@ -98,7 +98,7 @@ def test_the_choice_of_blocks_is_not_idle(monkeypatch):
             assert sum(epoch) == 0
     assert called == ["features.visit_in_turn", "dense.lead_blocks"]
     # Blocks of 64 have groups and panels of examples within them, those of 7 have not.
-    assert 7 < GROUP < 64 <= PANEL
+    assert 7 < ROWS_OF_GROUP < 64 <= ROWS_OF_PANEL
 
 
 @pytest.mark.parametrize("row", FAMILIES, ids=by_id)

@@ -7,6 +7,7 @@ from numpy.testing import assert_allclose
 from shortlist._jit import njit
 from shortlist.losses import kernels
 from shortlist.solvers.kernels.centred import add_slopes, step_near, unpack_hessian
+from shortlist.solvers.records.run import Run
 from shortlist.solvers.strategy import multipliers, starts
 from shortlist.solvers.strategy import train as training
 from shortlist.solvers.strategy.train import train
@@ -179,9 +180,7 @@ def test_near_the_solution_little_is_left_to_do(monkeypatch):
     X, y = make_data(n=300, d=4, m=M)
     problem = make_problem("dense", Instance("hinge", m=M).loss(), X, y, 10.0)
     solved = by_multipliers(monkeypatch, problem, tol=1e-9, max_epochs=3000)
-    run = training._Request(
-        *(1e-6, 1000.0, np.random.default_rng(0), None, None, None, None, None, None, False)
-    ).run(problem, solved.state)
+    run = Run(problem, solved.state, tol=1e-6, max_epochs=1000.0)
     assert multipliers.solve_by_multipliers(run, solved.weights) == "converged"
     assert run.epochs == 1
 

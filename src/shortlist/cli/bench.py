@@ -18,7 +18,7 @@ from shortlist.cli.reading import ReadingOptions
 _SECONDS_ALLOWED, _TIMES_OWN_SECONDS_ALLOWED = 10.0, 10.0
 _MAX_EFFORT = 1 << 14
 #: The search for a place on the ladder ends when it is known to within this share of it.
-RESOLUTION = 0.05
+SHARE_TO_FIND = 0.05
 
 
 def bench(
@@ -119,7 +119,7 @@ class Search:
             enough = min(2 * enough + 1, last)
         too_little = max((p for p, (value, _) in self.tried.items() if value > goal), default=-1)
         too_little = min(too_little, enough - 1)
-        while enough - too_little > max(1, RESOLUTION * enough):
+        while enough - too_little > max(1, SHARE_TO_FIND * enough):
             middle = (enough + too_little) // 2
             if self.at(middle)[0] <= goal:
                 enough = middle

@@ -24,7 +24,7 @@ from shortlist.losses.differences import (
 )
 from shortlist.losses.domains import capped
 from shortlist.losses.hinge_projection import (
-    FLAT,
+    SMALLEST_SCALE,
     AlphaHinge,
     BetaHinge,
     is_joint,
@@ -83,7 +83,7 @@ def smooth_hinge_value(z, top, x, s, gamma, y):
 
 @njit
 def _value_gradient(loss, f, y, v, work):
-    if loss.gamma < FLAT:
+    if loss.gamma < SMALLEST_SCALE:
         return _subgradient(loss, f, y, v, work)
     return _value_from(loss, f, y, np.zeros(2), v, work)
 
@@ -163,7 +163,7 @@ def _step_of_two(loss, q, y, eta, v):
 
 @njit
 def _dual_step(loss, q, y, eta, start, v, work):
-    if eta + loss.gamma < FLAT:
+    if eta + loss.gamma < SMALLEST_SCALE:
         _subgradient(loss, q, y, v, work)
     else:
         write_listed(work, solve_listed(loss, q, y, eta, start, work), y, v)
@@ -171,7 +171,7 @@ def _dual_step(loss, q, y, eta, start, v, work):
 
 @njit
 def _dual_step_beta(loss, q, y, eta, start, v, work):
-    if loss.k > 1 or eta + loss.gamma < FLAT:
+    if loss.k > 1 or eta + loss.gamma < SMALLEST_SCALE:
         _dual_step(loss, q, y, eta, start, v, work)
     elif q.shape[0] == 2:
         _step_of_two(loss, q, y, eta, v)
@@ -232,7 +232,7 @@ def _gap_share(loss, s, y, cost, eta, start, v, g, work):
     If the scores were those of the last visit's end, x would be the gradient too: for entries
     between the bounds  1 + s_j - s_y = (eta + gamma) (x_j + theta) - eta (x_j - v_y).
     """
-    if loss.gamma < FLAT:
+    if loss.gamma < SMALLEST_SCALE:
         return gap_share(loss, s, y, cost, v, g, work)
     near = np.empty(2)
     near[0] = ((eta + loss.gamma) * start[0] + eta * np.float64(v[y])) / loss.gamma
@@ -244,7 +244,7 @@ def _gap_share(loss, s, y, cost, eta, start, v, g, work):
 def _ascend(loss, s, y, cost, kappa, start, stands_for, v, delta, work):
     """The exact visit; only listed classes and those with duals so far take part."""
     eta = cost * kappa
-    if eta + loss.gamma < FLAT or s.shape[0] == 2:
+    if eta + loss.gamma < SMALLEST_SCALE or s.shape[0] == 2:
         return ascend_exactly(loss, s, y, cost, kappa, start, stands_for, v, delta, work)
     share = 0.0
     if stands_for > 0:
@@ -278,7 +278,7 @@ def _put_in(work, count, y, cost, v, delta):
 
 @njit
 def _ascend_beta(loss, s, y, cost, kappa, start, stands_for, v, delta, work):
-    if loss.k > 1 or cost * kappa + loss.gamma < FLAT:
+    if loss.k > 1 or cost * kappa + loss.gamma < SMALLEST_SCALE:
         return _ascend(loss, s, y, cost, kappa, start, stands_for, v, delta, work)
     return _ascend_on_simplex(loss, s, y, cost, kappa, start, stands_for, v, delta, work)
 

@@ -14,12 +14,12 @@ import numpy as np
 
 from shortlist._jit import njit, overloaded
 from shortlist.losses.differences import close_at_label, largest_wrong
-from shortlist.projections.selection import STRIDE, largest, stride_exceeds
+from shortlist.projections.selection import ENTRIES_OF_STRIDE, largest, stride_exceeds
 from shortlist.projections.threshold import clip_into, solve_threshold
 from shortlist.projections.topk import fill_capped, settle_cap, walk_cap
 
 # Below this, eta + gamma cannot be divided by safely in single precision.
-FLAT = 1e-30
+SMALLEST_SCALE = 1e-30
 
 
 class BetaHinge(NamedTuple):
@@ -53,7 +53,7 @@ def is_joint(loss):
 
 
 # How far below the last threshold to look for entries that may become positive.
-_SLACK = 0.02
+_BELOW_LAST_THRESHOLD = 0.02
 
 
 @njit
@@ -63,11 +63,11 @@ def _list_above(f, y, cut, places):
     f[y] = -np.inf
     count = 0
     m = f.shape[0]
-    whole = m - m % STRIDE
-    for begin in range(0, whole, STRIDE):
+    whole = m - m % ENTRIES_OF_STRIDE
+    for begin in range(0, whole, ENTRIES_OF_STRIDE):
         if stride_exceeds(f, begin, cut):
             # Written whether or not it counts: a branch would often be guessed wrong.
-            for j in range(begin, begin + STRIDE):
+            for j in range(begin, begin + ENTRIES_OF_STRIDE):
                 places[count] = j
                 count += f[j] > cut
     for j in range(whole, m):
@@ -84,13 +84,13 @@ def _solve_listed_beta(loss, f, y, eta, start, work):
     if least == np.inf:
         return 0
     # Where there is a last theta, the classes above it are nearly all that matter.
-    guess = start[0] - _SLACK if start[1] != 0.0 else -np.inf
+    guess = start[0] - _BELOW_LAST_THRESHOLD if start[1] != 0.0 else -np.inf
     while True:
         count, theta = _solve_above(loss, f, y, eta, scale, max(guess, least), start, work)
         if count > 0:
             if not theta < guess or guess <= least:
                 break
-            guess = theta - _SLACK
+            guess = theta - _BELOW_LAST_THRESHOLD
         else:
             # None is above the guess, or rounding has hidden one above the least threshold.
             least = least if guess > least else -np.inf
@@ -108,17 +108,21 @@ def _solve_listed_alpha(loss, f, y, eta, start, work):
     scale = eta + loss.gamma
     if start[1] == 0.0 and _none_enters(loss, f, y, scale, start[0]):
         return 0
-    guess = start[0] - _SLACK
+    guess = start[0] - _BELOW_LAST_THRESHOLD
     kth_known = False
     while True:
         count, theta = _solve_above(loss, f, y, eta, scale, guess, start, work)
         if count >= loss.k:
             if start[1] == 0.0 or not theta < guess:
                 break
-            guess = theta - _SLACK
+            guess = theta - _BELOW_LAST_THRESHOLD
         else:
             # With huge scores the slack is lost to rounding.
-            guess = _kth_largest(loss, f, y, scale) - _SLACK if not kth_known else -np.inf
+            guess = (
+                _kth_largest(loss, f, y, scale) - _BELOW_LAST_THRESHOLD
+                if not kth_known
+                else -np.inf
+            )
             kth_known = True
     start[0] = theta
     return count if start[1] != 0.0 else 0
@@ -258,7 +262,7 @@ def solve_on_simplex(f, y, eta, gamma, start, work):
     lowest = np.finfo(f.dtype).min
     least = max(level - 1.0 - 1e-6 * abs(level), 0.0)
     # Where there is a last theta, the classes above it are nearly all that matter.
-    guess = start[0] - _SLACK if start[1] != 0.0 else -np.inf
+    guess = start[0] - _BELOW_LAST_THRESHOLD if start[1] != 0.0 else -np.inf
     while True:
         count = _list_above(f, y, _cut_in_scores(f, own, scale, max(guess, least)), places)
         for t in range(count):
@@ -269,7 +273,7 @@ def solve_on_simplex(f, y, eta, gamma, start, work):
         # Some are below the guess, or rounding has hidden the largest.
         if guess <= least:
             least = -np.inf
-        guess = theta - _SLACK if count > 0 else -np.inf
+        guess = theta - _BELOW_LAST_THRESHOLD if count > 0 else -np.inf
     start[0] = theta
     start[1] = 1.0
     return count

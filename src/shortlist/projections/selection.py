@@ -5,23 +5,23 @@ import numpy as np
 from shortlist._jit import njit
 
 # Entries are looked at in strides: one comparison for all of a stride's.
-STRIDE = 16
+ENTRIES_OF_STRIDE = 16
 
 
 @njit
 def stride_exceeds(a, begin, cut):
-    """Whether one of the ``STRIDE`` entries from ``begin`` on is larger than ``cut``."""
+    """Whether one of the ``ENTRIES_OF_STRIDE`` entries from ``begin`` on is larger than ``cut``."""
     hits = np.int32(0)
-    for j in range(begin, begin + STRIDE):
+    for j in range(begin, begin + ENTRIES_OF_STRIDE):
         hits |= np.int32(a[j] > cut)
     return hits != 0
 
 
 @njit(maxima=True)
 def any_nonzero(a, begin):
-    """Whether one of the ``STRIDE`` entries from ``begin`` on is not zero."""
+    """Whether one of the ``ENTRIES_OF_STRIDE`` entries from ``begin`` on is not zero."""
     size = abs(a[begin])
-    for j in range(begin, begin + STRIDE):
+    for j in range(begin, begin + ENTRIES_OF_STRIDE):
         size = max(size, abs(a[j]))
     return size > 0
 
@@ -37,8 +37,8 @@ def largest(a, k, values, places):
     filled = 0
     begin = 0
     while begin < m:
-        end = min(begin + STRIDE, m)
-        if filled < k or end - begin < STRIDE or stride_exceeds(a, begin, values[k - 1]):
+        end = min(begin + ENTRIES_OF_STRIDE, m)
+        if filled < k or end - begin < ENTRIES_OF_STRIDE or stride_exceeds(a, begin, values[k - 1]):
             for j in range(begin, end):
                 x = a[j]
                 if filled == k:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shortlist._jit import njit
-from shortlist.projections.selection import STRIDE, any_nonzero
+from shortlist.projections.selection import ENTRIES_OF_STRIDE, any_nonzero
 from shortlist.solvers.kernels.rows import squared_norm
 
 # Of m classes, one in so many may change for an example to be listed.
@@ -38,7 +38,7 @@ class Changes(NamedTuple):
 def room_for_changes(size: int, m: int, dtype: Any) -> Changes:
     """For a block of ``size`` examples."""
     # A stride is written before it is known how many of it count.
-    entries = size * max(1, m // CLASSES_PER_ENTRY) + STRIDE
+    entries = size * max(1, m // CLASSES_PER_ENTRY) + ENTRIES_OF_STRIDE
     return Changes(
         np.empty((size, m), dtype),
         np.empty(entries, np.uint32),
@@ -77,9 +77,9 @@ def _list_nonzeros(delta, b, owners, classes, values, begin):
     end = begin
     first = 0
     while first < m:
-        last = min(first + STRIDE, m)
+        last = min(first + ENTRIES_OF_STRIDE, m)
         # A stride of zeros is passed over at once.
-        if last - first < STRIDE or any_nonzero(delta, first):
+        if last - first < ENTRIES_OF_STRIDE or any_nonzero(delta, first):
             for j in range(first, last):
                 owners[end] = b
                 classes[end] = j

@@ -15,7 +15,7 @@ import numpy as np
 
 from shortlist._jit import is_array, njit, overloaded
 from shortlist._native import prefetch
-from shortlist.projections.selection import STRIDE, any_nonzero
+from shortlist.projections.selection import ENTRIES_OF_STRIDE, any_nonzero
 
 
 @njit
@@ -104,10 +104,10 @@ def _close_sparse(duals, i, y, v):
     t = duals.begin[i]
     duals.counts[i] = count
     m = v.shape[0]
-    for first in range(0, m, STRIDE):
-        last = min(first + STRIDE, m)
+    for first in range(0, m, ENTRIES_OF_STRIDE):
+        last = min(first + ENTRIES_OF_STRIDE, m)
         # A stride of zeros is passed over at once.
-        if zeros == 0 and last - first == STRIDE and not any_nonzero(v, first):
+        if zeros == 0 and last - first == ENTRIES_OF_STRIDE and not any_nonzero(v, first):
             continue
         for j in range(first, last):
             if v[j] != 0 or (zeros > 0 and is_right(y, j)):

@@ -29,9 +29,9 @@ MOST_OUTSIDE = 0.25
 # Duals may miss their domain by rounding, and by no more than this: an ulp in single precision.
 MOST_VIOLATION = 1.2e-7
 # Two directions are parallel if less than this share of one is left without the other.
-PARALLEL = 1e-9
+LEAST_SHARE_APART = 1e-9
 # Steps that are tried, one after the other, until the objective rises.
-LENGTHS = (1.0, 0.25)
+STEP_LENGTHS = (1.0, 0.25)
 # A step must raise the objective by so many units in the last place of 1/2 |W|^2. Less is rounding,
 # and leads away from what visits have balanced: in single precision the hinge on CLINC150 at
 # C = 100 would come no closer than a gap of 5e-3. With inner products the rise is summed in double,
@@ -88,7 +88,7 @@ def joint_step(loss, linear, rows, w, y, cost, duals, begin, classes, past):
     t1, t2 = _best_combination(loss, linear, y, cost, begin, classes, now, change, past)
     rise = 0.0
     step = np.empty_like(now)  # where it leads to: duals, and by how much scores change
-    for length in LENGTHS:
+    for length in STEP_LENGTHS:
         a, b = step.dtype.type(length * t1), step.dtype.type(length * t2)
         if rise == 0.0 and (a != 0 or b != 0):
             for e in range(classes.shape[0]):
@@ -137,7 +137,7 @@ def _solve_for_two(terms):
         return 0.0, 0.0
     t2 = 0.0
     rest = bend22 - bend12 * bend12 / bend11
-    if rest > PARALLEL * bend22:
+    if rest > LEAST_SHARE_APART * bend22:
         t2 = (slope2 - slope1 * bend12 / bend11) / rest
     return (slope1 - bend12 * t2) / bend11, t2
 
@@ -337,7 +337,7 @@ def joint_step_of_features(
     least = LEAST_RISE_ULPS * np.finfo(w.dtype).eps * before
     target, moved = np.empty_like(now), np.empty_like(w)
     outside = np.empty(numbers.shape[0], np.int64)
-    for length in LENGTHS:
+    for length in STEP_LENGTHS:
         a, b = now.dtype.type(length * t1), now.dtype.type(length * t2)
         if a == 0 and b == 0:
             break

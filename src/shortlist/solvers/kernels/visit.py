@@ -30,15 +30,15 @@ from shortlist.solvers.kernels.rows import add_row, gather_rows, score_row, squa
 
 # Examples of a block that see each other's changes one by one. The changes of a whole group are
 # added to the scores of its panel by a matrix product, those of a panel to the rest of the block.
-GROUP = 16
-PANEL = 64
+ROWS_OF_GROUP = 16
+ROWS_OF_PANEL = 64
 # The duals of the example so many visits ahead are being fetched.
 ROWS_AHEAD = 2
 # Places of the signals between threads, a cache line apart.
 READY, GATHERED, DONE = 0, 8, 16
 SIGNALS_PER_THREAD = 8
 # Announced as READY when there is nothing more to do.
-STOP = 1 << 62
+ALL_DONE = 1 << 62
 
 
 @njit
@@ -127,12 +127,12 @@ def _visit_rows(
         if square > 0.0:
             rounding += rounding_of_visit(cost[i], kappa[i], square, float(size))
         end = b + 1
-        if end % PANEL == 0 or end == size:
+        if end % ROWS_OF_PANEL == 0 or end == size:
             if _multiply_changes(blas, gram, changes, panel, end, size, scores):
                 panel = end
             group = panel
-        elif end % GROUP == 0:
-            rest = min(size, (b // PANEL + 1) * PANEL)
+        elif end % ROWS_OF_GROUP == 0:
+            rest = min(size, (b // ROWS_OF_PANEL + 1) * ROWS_OF_PANEL)
             if _multiply_changes(blas, gram, changes, group, end, rest, scores):
                 group = end
     keep(room)
@@ -291,7 +291,7 @@ def assist_blocks(
         if n_blocks == 0:
             break
         wait_for(blas, signals, READY, b + 1)
-        if signals[READY] == STOP:
+        if signals[READY] == ALL_DONE:
             break
         _multiply_slab(blas, b, order, w, rows, scores, changes, bounds, thread, by_class)
         announce(signals, DONE + SIGNALS_PER_THREAD * thread, b + 1)

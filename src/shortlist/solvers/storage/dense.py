@@ -17,10 +17,10 @@ from shortlist.solvers.kernels.gradient import (
 )
 from shortlist.solvers.kernels.rows import DenseRows
 from shortlist.solvers.kernels.visit import (
+    ALL_DONE,
     DONE,
     READY,
     SIGNALS_PER_THREAD,
-    STOP,
     assist_blocks,
     lead_blocks,
 )
@@ -170,7 +170,7 @@ class DenseStorage(FeatureStorage):
             try:
                 gap, rounding = crew.assisted(lead, assistants)
             except BaseException:
-                signals[READY] = STOP  # the leader failed: release the assistants
+                signals[READY] = ALL_DONE  # the leader failed: release the assistants
                 raise
             finally:
                 if by_class:

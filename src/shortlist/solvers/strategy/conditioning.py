@@ -7,10 +7,11 @@ coupled  The Hessian itself, from all examples that have curvature or from a sam
          there are few classes and features it costs some evaluations of the objective, and a
          descent with it takes few steps. It is made anew as often as it has paid for itself.
 classes  What couples the classes is left aside. The block of class c is
-         I + FRACTION sum_i C_i |v_ic| x_i x_i',  v_i = grad L: for softmax and the logistic loss
-         the second derivatives are |v_ic| (1 - |v_ic|), for the other smooth losses the order is
-         right. FRACTION is small: curvature falls during training, and of data that can nearly be
-         separated hardly any is left. Too much assumed curvature costs more steps than too little.
+         I + SHARE_OF_CURVATURE sum_i C_i |v_ic| x_i x_i',  v_i = grad L: for softmax and the
+         logistic loss the second derivatives are |v_ic| (1 - |v_ic|), for the other smooth losses
+         the order is right. The share is small: curvature falls during training, and of data that
+         can nearly be separated hardly any is left. Too much assumed curvature costs more steps
+         than too little.
 listed   The Hessian, of the second derivatives that matter (see ``storage.curvature``): steps are
          Newton's, by conjugate gradients. For many classes, where regularisation is weak.
 mean     One block for all classes, the mean of theirs, where a block for each would be too large.
@@ -43,7 +44,7 @@ from shortlist.solvers.strategy.newton import (
     conjugate_gradients,
 )
 
-FRACTION = 0.02
+SHARE_OF_CURVATURE = 0.02
 # Blocks are estimated from so many examples at least, or so many a class or a feature.
 LEAST_SAMPLES = 1000
 SAMPLES_PER_CLASS = 20
@@ -332,7 +333,7 @@ def _blocks(problem: Problem, weights: NDArray, sample: int, kind: Kind) -> Mode
     if kind is Kind.MEAN:
         shares = shares.mean(axis=1, keepdims=True)
     moments = np.stack([x.T @ (x * share[:, None]) for share in shares.T])
-    blocks = FRACTION * moments + np.eye(x.shape[1])
+    blocks = SHARE_OF_CURVATURE * moments + np.eye(x.shape[1])
     if not np.isfinite(blocks).all():
         return Identity()
     factors = np.linalg.inv(np.linalg.cholesky(blocks))

@@ -33,7 +33,7 @@ from shortlist.solvers.strategy.lbfgs import Point, lbfgs
 from shortlist.solvers.strategy.newton import SHARE_LEFT, SHARE_LEFT_CLOSE_BY, is_close
 
 # Iterates whose gradients are combined, fewer if they would take more numbers than this.
-COMBINED = 12
+MOST_COMBINED = 12
 MOST_KEPT_NUMBERS = 1 << 26
 # A combination is evaluated if its predicted gap is at most this share of the gap asked for.
 MAX_PREDICTED_SHARE = 0.8
@@ -65,7 +65,7 @@ class _Descent:
         self.best_bound = -np.inf
         self.best_for_dual: Point | None = None
         size = run.problem.storage.zero_weights(1).size * run.problem.n_classes
-        kept = int(min(max(MOST_KEPT_NUMBERS // (2 * size), 3), COMBINED))
+        kept = int(min(max(MOST_KEPT_NUMBERS // (2 * size), 3), MOST_COMBINED))
         self.recent: deque[tuple[NDArray, NDArray]] = deque(maxlen=kept)
         self.missed_prediction = np.inf
 

@@ -28,7 +28,7 @@ from shortlist.solvers.strategy.conditioning import (
 from shortlist.solvers.strategy.train import LAST_DIGITS, Solution, fill_duals_at, train
 from shortlist.solvers.threads import one_blas_thread
 
-TRIALS = 9
+TRIALS_OF_FACTOR = 9
 # How far the next C may be, in steps between the last two, for weights to be predicted.
 FURTHEST_PREDICTION = 2.0
 # If SDCA took more epochs, the next C is left to a descent from predicted weights, where Newton's
@@ -221,7 +221,7 @@ def _best_factor(problem: Problem, duals: Duals, norm: float, ratio: float) -> f
     lowest = np.log(max(min(ratio, 1e4), 1.0))
     step = max(1, problem.storage.n // SAMPLED_DUALS)
     best, factor, last = 0.0, 0.0, -np.inf
-    for trial in np.exp(-lowest * np.linspace(0.0, 1.0, TRIALS if lowest > 0 else 1)):
+    for trial in np.exp(-lowest * np.linspace(0.0, 1.0, TRIALS_OF_FACTOR if lowest > 0 else 1)):
         dual = _scaled_dual(problem, duals, norm, float(trial), step)
         if dual > best:
             best, factor = dual, float(trial)

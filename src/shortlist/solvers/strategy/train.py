@@ -32,7 +32,7 @@ from shortlist.solvers.threads import crew_for, one_blas_thread
 # and CLINC150 at C = 10 to 1000: with a model of the Hessian for each class or by Newton's steps
 # (6 to 10 evaluations, each with a model that costs as much), and without a model.
 EVALUATIONS_CONDITIONED = 15.0
-EVALUATIONS = 35.0
+EVALUATIONS_UNCONDITIONED = 35.0
 # Smooth hinges take more evaluations, and cheap visits on the support replace epochs. Hinges are
 # smoothed step by step.
 EVALUATIONS_SMOOTH_HINGE = 60.0
@@ -296,7 +296,7 @@ def _patience(problem: Problem, tol: float) -> float:
     price = (products + NS_LOSS) / (products + NS_STEP)
     if not loss.sparse_duals:
         conditioned = plan(problem).kind in (Kind.CLASSES, Kind.COUPLED, Kind.LISTED)
-        return (EVALUATIONS_CONDITIONED if conditioned else EVALUATIONS) * price
+        return (EVALUATIONS_CONDITIONED if conditioned else EVALUATIONS_UNCONDITIONED) * price
     if suits_multipliers(problem):
         return EPOCHS_BEFORE_MULTIPLIERS
     few = FEW_CLASSES_SMOOTH if loss.smooth else FEW_CLASSES
@@ -306,7 +306,7 @@ def _patience(problem: Problem, tol: float) -> float:
         return EPOCHS_ON_TABLES_SMOOTH if loss.smooth else EPOCHS_ON_TABLES
     if loss.smooth:
         quick = plan(problem).kind is not Kind.NONE and tol >= LAST_DIGITS
-        return EVALUATIONS if quick else EVALUATIONS_SMOOTH_HINGE
+        return EVALUATIONS_UNCONDITIONED if quick else EVALUATIONS_SMOOTH_HINGE
     return EVALUATIONS_HINGE if tol >= LAST_DIGITS else np.inf
 
 
