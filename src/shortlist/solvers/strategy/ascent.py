@@ -141,6 +141,8 @@ class _Looks:
 
     def _too_slow(self, looks: list[Evaluation], spent: float) -> bool:
         run = self.run
+        if run.epochs >= run.max_epochs:  # there is no descent to hand over to
+            return False
         share = 1.0 if self.slows_down else SHARE_OF_EPOCHS_LEFT
         rest = share * (run.max_epochs - run.epochs)
         left = min(self.patience, rest) if self.patience < np.inf else np.inf

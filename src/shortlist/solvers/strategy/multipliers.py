@@ -158,11 +158,11 @@ class _NearDuals:
 
 
 def suits_multipliers(problem: Problem) -> bool:
-    """Whether the loss is a hinge, on few enough weights, with duals to go on from."""
+    """Whether the loss is a hinge, on few enough weights, with rows and duals at hand."""
     loss, storage, m = problem.loss, problem.storage, problem.n_classes
     if loss.smooth or not loss.sparse_duals or loss.multilabel:
         return False
-    if not (storage.explicit and problem.keeps_duals):
+    if not (storage.lists_curvature and problem.keeps_duals):
         return False
     d = storage.zero_weights(1).size
     return m * d <= MOST_WEIGHTS and storage.n * (d + 6 * m) <= MOST_NUMBERS
