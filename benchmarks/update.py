@@ -72,7 +72,9 @@ def main() -> None:
     parser.add_argument("--share", type=float, default=0.01)
     parser.add_argument("--most", type=int)
     options = parser.parse_args()
-    examples = load(options.data, most=options.most)
+    given = load(options.data, most=options.most)
+    order = np.random.default_rng(0).permutation(len(given.y))  # files may be sorted by class
+    examples = Examples(given.name, given.X[order], given.y[order])
     few = max(1, round(options.share * len(examples.y)))
     table = Table(title=examples.describe(), box=SIMPLE)
     settings = [(loss, C) for loss in options.losses for C in options.C]
