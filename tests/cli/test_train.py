@@ -157,7 +157,7 @@ def test_cross_validation_makes_no_model(command, files, tmp_path):
 
 def test_interrupted_training_saves_the_model_so_far(tmp_path):
     path = tmp_path / "m"
-    slow = ["--loss", "hinge", "-k", 5, "-C", 1e5, "-e", 1e-14]
+    slow = ["--loss", "hinge", "-k", 5, "-C", 1e5, "-e", 1e-14, "--max-epochs", 10**7]
     process = start("train", "letter", "-o", path, *slow)
     for line in process.stderr:
         if "epoch" in line:

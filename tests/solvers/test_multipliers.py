@@ -7,7 +7,7 @@ from numpy.testing import assert_allclose
 from shortlist._jit import njit
 from shortlist.losses import kernels
 from shortlist.solvers.kernels.centred import add_slopes, step_near, unpack_hessian
-from shortlist.solvers.records.run import Run
+from shortlist.solvers.records.run import Run, StopTraining
 from shortlist.solvers.strategy import multipliers, starts
 from shortlist.solvers.strategy import train as training
 from shortlist.solvers.strategy.train import train
@@ -202,6 +202,24 @@ def test_dual_objectives_rise(monkeypatch):
     by_multipliers(monkeypatch, problem, tol=1e-6, max_epochs=3000)
     assert len(found) > 2
     assert np.all(np.diff(found) >= -1e-9 * np.abs(found[-1]))
+
+
+@pytest.mark.parametrize("stop", [KeyboardInterrupt, StopTraining])
+def test_a_run_that_is_cut_keeps_the_last_step(stop, monkeypatch):
+    X, y = make_data(n=300, d=4, m=M)
+    problem = make_problem("dense", Instance("hinge", m=M).loss(), X, y, 10.0)
+    calls = []
+
+    def callback(progress):
+        calls.append(progress.epoch)
+        if len(calls) == 3:
+            raise stop
+
+    monkeypatch.setattr(training, "_descend_at_once", lambda *_: True)
+    result = train(problem, tol=1e-6, seed=0, callback=callback).result
+    assert result.status == ("interrupted" if stop is KeyboardInterrupt else "stopped")
+    assert result.solver == "newton"
+    assert result.primal < 0.7 * result.at_zero
 
 
 def test_least_squares_are_those_of_numpy():

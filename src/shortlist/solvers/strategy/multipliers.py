@@ -34,7 +34,7 @@ from shortlist.solvers.kernels.centred import add_slopes, step_near, unpack_hess
 from shortlist.solvers.problem import Problem
 from shortlist.solvers.records.checkpoint import SMOOTHED
 from shortlist.solvers.records.result import Evaluation
-from shortlist.solvers.records.run import Run
+from shortlist.solvers.records.run import Run, StopTraining
 from shortlist.solvers.storage.base import shares_of, squared_norm
 
 # Weights, and numbers of examples and duals together, that are few enough.
@@ -95,6 +95,8 @@ class _NearDuals:
         self.starts = np.zeros((len(self.x), 2))
         self.weighted = np.empty_like(centre)
         self.spare: list[tuple[NDArray, NDArray]] = []
+        # The weights of the last step, for a run that is cut.
+        self.reached = np.zeros(0)
 
     def at(self, weights: NDArray) -> _Point:
         scores, duals = self._room()
@@ -181,7 +183,11 @@ def solve_by_multipliers(run: Run, weights: NDArray) -> str:
     gap, best_dual = inf, run.bound
     while SMALLEST_GAMMA <= near.gamma <= LARGEST_GAMMA:
         run.begin(SMOOTHED, near.gamma)
-        point = _minimise(run, near, place, _wanted(run, best_dual))
+        try:
+            point = _minimise(run, near, place, _wanted(run, best_dual))
+        except (KeyboardInterrupt, StopTraining):
+            _note(run, np.ascontiguousarray(near.reached, dtype), best_dual)
+            raise
         place, solved = point.weights, point.gap <= _wanted(run, best_dual)
         if solved or point.dual > best_dual:
             near.centre[:] = point.duals
@@ -226,6 +232,7 @@ def _note(run: Run, weights: NDArray, dual: float) -> Evaluation:
 
 def _minimise(run: Run, near: _NearDuals, weights: NDArray, wanted: float) -> _Point:
     """Newton's steps until the gap of the problem near the duals is the one wanted."""
+    near.reached = weights
     point = _evaluate(run, near, weights)
     for _ in range(MOST_STEPS):
         if point.gap <= wanted or run.epochs >= run.max_epochs:
@@ -234,7 +241,7 @@ def _minimise(run: Run, near: _NearDuals, weights: NDArray, wanted: float) -> _P
         if found is None:
             break
         near.release(point)
-        point = found
+        point, near.reached = found, found.weights
         run.notify(np.ascontiguousarray(point.weights, run.problem.storage.dtype))
     return point
 
