@@ -8,7 +8,10 @@ Kernels add up two numbers: the examples' shares of the duality gap (a sample of
 and what the bound on rounding in W needs (see ``solvers.records.certificate``).
 """
 
+from typing import Any, NamedTuple
+
 import numpy as np
+from numpy.typing import NDArray
 
 from shortlist._jit import njit, overloaded
 from shortlist._native import (
@@ -21,6 +24,7 @@ from shortlist._native import (
     multiply_add,
     multiply_by_transposed,
     prefetch,
+    publish,
     wait_for,
 )
 from shortlist.losses.kernels import ascend
@@ -185,6 +189,26 @@ def _multiply_changes(blas, gram, changes, begin, end, last, scores):
     return True
 
 
+class Exchange(NamedTuple):
+    """What threads that visit blocks hand over: each part is written by one, and read by others.
+
+    The ``rows`` (3, B, d + 1) of the last, the current and the next block, the inner products
+    ``grams`` (2, B, B) of the latter two, each thread's part of the ``scores`` (threads, B, m), and
+    the changes ``deltas`` (B, m).
+    """
+
+    rows: NDArray
+    grams: NDArray
+    scores: NDArray
+    deltas: NDArray
+
+
+def room_for_exchange(threads: int, size: int, width: int, m: int, dtype: Any) -> Exchange:
+    """For blocks of ``size`` examples."""
+    shapes = ((3, size, width), (2, size, size), (threads, size, m), (size, m))
+    return Exchange(*(np.empty(shape, dtype) for shape in shapes))
+
+
 @njit
 def lead_blocks(
     loss,
@@ -199,9 +223,7 @@ def lead_blocks(
     duals,
     starts,
     every,
-    rows,
-    grams,
-    scores,
+    exchange,
     changes,
     bounds,
     signals,
@@ -212,30 +234,29 @@ def lead_blocks(
     A block takes two matrix products: its scores before, and the change of W after its visits.
     Thread t does both for the features ``bounds[t]`` to ``bounds[t + 1]``; the visits need them
     all and are done here, while the first assistant gathers the rows of the next block and
-    their inner products. ``rows`` (3, B, d + 1), ``grams`` (2, B, B), ``scores`` (threads, B, m)
-    and ``changes`` are scratch.
+    their inner products. ``exchange`` and ``changes`` are scratch.
 
     ``by_class``: w holds W by classes, shape (m, d + 1). Then changes that are all listed cost no
     product: each is added to its class.
 
     Returns the sums of gap shares and of rounding shares.
     """
-    size = rows.shape[1]
-    work = np.empty((2, scores.shape[2]), w.dtype)
+    scores, deltas = exchange.scores[0], changes.deltas
+    size = deltas.shape[0]
+    work = np.empty((2, deltas.shape[1]), w.dtype)
     n_blocks = (order.shape[0] + size - 1) // size
     gap = 0.0
     rounding = 0.0
     for b in range(n_blocks):
         here = order[b * size : (b + 1) * size]
-        _products(
-            blas, b, x, bias, order, w, rows, grams, scores, changes, bounds, signals, by_class
-        )
+        count = here.shape[0]
+        _products(blas, b, x, bias, order, w, exchange, changes, bounds, signals, by_class)
         found = _visits(
             loss,
             blas,
             here,
-            scores[0, : here.shape[0]],
-            grams[b % 2],
+            scores[:count],
+            exchange.grams[b % 2],
             y,
             cost,
             kappa,
@@ -247,79 +268,104 @@ def lead_blocks(
         )
         gap += found[0]
         rounding += found[1]
-    _products(
-        blas, n_blocks, x, bias, order, w, rows, grams, scores, changes, bounds, signals, by_class
-    )
+    _products(blas, n_blocks, x, bias, order, w, exchange, changes, bounds, signals, by_class)
     return gap, rounding
 
 
 @overloaded(apart=True)
-def _products(blas, b, x, bias, order, w, rows, grams, scores, changes, bounds, signals, by_class):
+def _products(blas, b, x, bias, order, w, exchange, changes, bounds, signals, by_class):
     """What :func:`lead_blocks` does between the visits of blocks b - 1 and b, whatever the loss."""
     return _multiply_with_assistants
 
 
 @njit
 def _multiply_with_assistants(
-    blas, b, x, bias, order, w, rows, grams, scores, changes, bounds, signals, by_class
+    blas, b, x, bias, order, w, exchange, changes, bounds, signals, by_class
 ):
+    rows, grams, scores = exchange.rows, exchange.grams, exchange.scores
     size, threads = rows.shape[1], scores.shape[0]
     here = order[b * size : (b + 1) * size]  # none after the last block
-    if here.shape[0] > 0:
+    count = here.shape[0]
+    if count > 0:
         if threads == 1 or b == 0:
             gather_rows(x, bias, here, rows[b % 3])
-            lower_gram(blas, rows[b % 3, : here.shape[0]], grams[b % 2])
+            lower_gram(blas, rows[b % 3, :count], grams[b % 2])
         else:
             wait_for(blas, signals, GATHERED, b)
+    if threads > 1 and b > 0 and _takes_product(changes, order, b - 1, by_class):
+        publish(changes.deltas, exchange.deltas)
     announce(signals, READY, b + 1)
-    _multiply_slab(blas, b, order, w, rows, scores, changes, bounds, 0, by_class)
+    _change_slab(blas, b, order, w, rows, changes.deltas, changes, bounds, 0, by_class)
+    _score_slab(blas, b, order, w, rows, scores[0], bounds, 0, by_class)
     for t in range(1, threads):
         wait_for(blas, signals, DONE + SIGNALS_PER_THREAD * t, b + 1)
-        for c in range(here.shape[0]):
+        for c in range(count):
             for j in range(scores.shape[2]):
                 scores[0, c, j] += scores[t, c, j]
 
 
 @njit
-def assist_blocks(
-    blas, x, bias, order, w, rows, grams, scores, changes, bounds, signals, by_class, thread
-):
+def assist_blocks(blas, x, bias, order, w, exchange, changes, bounds, signals, by_class, thread):
     """The part of thread number ``thread`` in :func:`lead_blocks`."""
+    rows, grams, deltas = exchange.rows, exchange.grams, exchange.deltas
     size = rows.shape[1]
     n_blocks = (order.shape[0] + size - 1) // size
+    scores = np.empty(deltas.shape, w.dtype)
+    gathered = np.empty((size, rows.shape[2]), w.dtype)
+    gram = np.empty((size, size), w.dtype)
     for b in range(n_blocks + 1):
         if n_blocks == 0:
             break
         wait_for(blas, signals, READY, b + 1)
         if signals[READY] == ALL_DONE:
             break
-        _multiply_slab(blas, b, order, w, rows, scores, changes, bounds, thread, by_class)
+        _change_slab(blas, b, order, w, rows, deltas, changes, bounds, thread, by_class)
+        _score_slab(blas, b, order, w, rows, scores, bounds, thread, by_class)
+        publish(scores, exchange.scores[thread])
         announce(signals, DONE + SIGNALS_PER_THREAD * thread, b + 1)
         if thread == 1 and b + 1 < n_blocks:
             following = order[(b + 1) * size : (b + 2) * size]
-            gather_rows(x, bias, following, rows[(b + 1) % 3])
-            lower_gram(blas, rows[(b + 1) % 3, : following.shape[0]], grams[(b + 1) % 2])
+            gather_rows(x, bias, following, gathered)
+            publish(gathered, rows[(b + 1) % 3])
+            lower_gram(blas, gathered[: following.shape[0]], gram)
+            publish(gram, grams[(b + 1) % 2])
             announce(signals, GATHERED, b + 1)
 
 
 @njit
-def _multiply_slab(blas, b, order, w, rows, scores, changes, bounds, thread, by_class):
-    """Add the changes of block b - 1 to a slab of W, then its part of the scores of block b."""
+def _takes_product(changes, order, b, by_class):
+    """Whether the changes of block b are added to W by a matrix product."""
+    size = changes.deltas.shape[0]
+    return not by_class or changes.full[min(size, order.shape[0] - b * size)] > 0
+
+
+@njit
+def _change_slab(blas, b, order, w, rows, deltas, changes, bounds, thread, by_class):
+    """Add the changes of block b - 1 to a slab of W; ``deltas`` holds them for this thread."""
+    if b == 0:
+        return
+    first, last = bounds[thread], bounds[thread + 1]
     size = rows.shape[1]
-    slab = slice(bounds[thread], bounds[thread + 1])
-    if b > 0:
-        count = min(size, order.shape[0] - (b - 1) * size)
-        before, deltas = rows[(b - 1) % 3, :count], changes.deltas[:count]
-        if not by_class:
-            add_transposed(blas, before[:, slab], deltas, w[slab])
-        elif changes.full[count] > 0:
-            add_transposed(blas, deltas, before[:, slab], w[:, slab])
-        else:
-            add_to_weights(changes, count, before, bounds[thread], bounds[thread + 1], w)
+    count = min(size, order.shape[0] - (b - 1) * size)
+    before = rows[(b - 1) % 3, :count]
+    if not _takes_product(changes, order, b - 1, by_class):
+        add_to_weights(changes, count, before, first, last, w)
+    elif by_class:
+        add_transposed(blas, deltas[:count], before[:, first:last], w[:, first:last])
+    else:
+        add_transposed(blas, before[:, first:last], deltas[:count], w[first:last])
+
+
+@njit
+def _score_slab(blas, b, order, w, rows, scores, bounds, thread, by_class):
+    """A thread's part of the scores of block b."""
+    first, last = bounds[thread], bounds[thread + 1]
+    size = rows.shape[1]
     count = min(size, order.shape[0] - b * size)
-    if count > 0:
-        here = rows[b % 3, :count, slab]
-        if by_class:
-            multiply_by_transposed(blas, here, w[:, slab], scores[thread, :count])
-        else:
-            multiply(blas, here, w[slab], scores[thread, :count])
+    if count <= 0:
+        return
+    here = rows[b % 3, :count, first:last]
+    if by_class:
+        multiply_by_transposed(blas, here, w[:, first:last], scores[:count])
+    else:
+        multiply(blas, here, w[first:last], scores[:count])

@@ -23,6 +23,7 @@ from shortlist.solvers.kernels.visit import (
     SIGNALS_PER_THREAD,
     assist_blocks,
     lead_blocks,
+    room_for_exchange,
 )
 from shortlist.solvers.storage.base import Costs, Lengths, State, read_only
 from shortlist.solvers.storage.features import MULTIPLICATIONS_PER_CALL, FeatureStorage, added
@@ -133,9 +134,7 @@ class DenseStorage(FeatureStorage):
         size = min(self.block or block_size(width, m), order.size)
         threads = min(crew.size, max(1, int(size * width * m / MULTIPLICATIONS_PER_THREAD)))
         dtype, blas = self.dtype, blas_for(self.dtype)
-        rows = np.empty((3, size, width), dtype)
-        grams = np.empty((2, size, size), dtype)
-        scores = np.empty((threads, size, m), dtype)
+        exchange = room_for_exchange(threads, size, width, m, dtype)
         changes = room_for_changes(size, m, dtype)
         bounds = np.linspace(0, width, threads + 1).astype(np.int64)
         per_call = max(1, int(MULTIPLICATIONS_PER_CALL / (2.0 * width * m)) // size) * size
@@ -144,7 +143,7 @@ class DenseStorage(FeatureStorage):
         for begin in range(0, order.size, per_call):
             part = order[begin : begin + per_call]
             signals = np.zeros(DONE + SIGNALS_PER_THREAD * threads, np.int64)
-            shared = (rows, grams, scores, changes, bounds, signals, by_class)
+            shared = (exchange, changes, bounds, signals, by_class)
 
             # Allocate the duals first: if that fails, no thread is waiting for another.
             lead = partial(
