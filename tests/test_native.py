@@ -2,6 +2,7 @@
 
 import threading
 
+import numba
 import numpy as np
 import pytest
 
@@ -17,6 +18,7 @@ from shortlist._native import (
     multiply_by_transposed,
     multiply_transposed,
     prefetch,
+    publish,
     wait_for,
 )
 
@@ -72,6 +74,50 @@ def test_products(name, dtype, shape, gap):
     np.testing.assert_array_equal(b, kept[1])
 
 
+@pytest.mark.parametrize("shape", [(1, 1), (3, 5), (4, 6), (33, 129)], ids=str)
+@PRECISIONS
+def test_what_is_published_is_the_same_and_nothing_else_is_written(dtype, shape):
+    source = np.random.default_rng(0).normal(size=shape).astype(dtype)
+    whole = np.full((shape[0] + 2, shape[1]), np.nan, dtype)
+    publish(source, whole[1:-1])
+    np.testing.assert_array_equal(whole[1:-1], source)
+    assert np.isnan(whole[[0, -1]]).all()
+
+
+def test_a_reader_sees_what_was_published_before_the_signal():
+    """One thread writes a number to a whole array and announces it; the other checks them all."""
+    if numba.config.DISABLE_JIT:
+        pytest.skip("threads wait only in compiled kernels")
+    shared, signals = np.zeros((40, 50), np.float32), np.zeros(16, np.int64)
+    blas, rounds = blas_for(np.float32), 2000
+    writer = threading.Thread(target=_write_rounds, args=(blas, shared, signals, rounds))
+    writer.start()
+    stale = _read_rounds(blas, shared, signals, rounds)
+    writer.join()
+    assert stale == 0
+
+
+@njit
+def _write_rounds(blas, shared, signals, rounds):
+    own = np.empty_like(shared)
+    for turn in range(1, rounds + 1):
+        wait_for(blas, signals, 8, turn - 1)
+        own[:] = turn
+        publish(own, shared)
+        announce(signals, 0, turn)
+
+
+@njit
+def _read_rounds(blas, shared, signals, rounds):
+    stale = 0
+    for turn in range(1, rounds + 1):
+        wait_for(blas, signals, 0, turn)
+        for each in shared.flat:
+            stale += each != turn
+        announce(signals, 8, turn)
+    return stale
+
+
 @PRECISIONS
 def test_a_product_replaces_what_was_there_even_nan(dtype):
     rng = np.random.default_rng(0)
@@ -108,7 +154,7 @@ def test_inner_products(dtype, rows, columns, gap):
 def test_a_precision_has_functions_of_its_own():
     single, double = blas_for(np.float32), blas_for(np.float64)
     assert len({single.gemm, double.gemm, single.syrk, double.syrk}) == 4
-    assert single.give_way == double.give_way != 0
+    assert 0 != single.offer_core == double.offer_core
     assert blas_for(np.dtype("f4")) == single
 
 

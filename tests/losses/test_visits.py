@@ -8,10 +8,12 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from mpmath import mp
 
 from shortlist import losses
 from shortlist._jit import njit
 from shortlist.losses.kernels import ascend, ascend_exactly
+from shortlist.losses.softmax_visit import _divergence_of
 from tests import references
 from tests.instances import DUAL, Instance, by_id
 
@@ -145,6 +147,26 @@ def test_softmax_visits_in_a_row_reach_the_exact_step(dtype):
             scores = (scores + eta * (found - new)).astype(dtype)
             found = new
         np.testing.assert_allclose(found, exact, atol=50 * np.finfo(dtype).eps * (1 + eta))
+
+
+def test_the_bound_on_the_divergence_holds_and_is_close():
+    """Against the divergence itself, in digits to spare, from d = -x to a million times x."""
+    h = np.concatenate([-np.logspace(-9, 0, 60), np.logspace(-9, 6, 200)])
+    with mp.workdps(60):
+        exact = [(1 + mp.mpf(each)) * mp.log1p(mp.mpf(each)) - mp.mpf(each) for each in h[h > -1]]
+        exact = np.array([*map(float, exact)])
+    for x in (1e-30, 1e-3, 1.0):
+        bound = np.array([bound_on_divergence(each * x, x) for each in h]) / x
+        assert bound[h == -1.0] == 1.0
+        bound = bound[h > -1.0]
+        assert np.all(bound >= exact * (1 - 1e-15))
+        near = np.abs(h[h > -1.0]) < 0.5
+        assert np.all(bound[near] <= 1.1 * exact[near])
+
+
+@njit
+def bound_on_divergence(d, x):
+    return _divergence_of(d, x, 1.0, 0.5, 1 / 3)
 
 
 def gains(row, s, y, eta, before, *afters):

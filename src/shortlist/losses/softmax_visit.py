@@ -107,26 +107,39 @@ def _shift_level(new, eta, dt):
 
 
 @njit(inline=True)
-def _gain_of(r, x, d, half_eta, half, one, zero):
-    h = d * d
-    return r * d - half_eta * h - half * (h / x) * (one + max(-d / x, zero))
+def _divergence_of(d, x, one, half, third):
+    """An upper bound of  (x + d) log((x + d) / x) - d  for d >= -x.
+
+    With h = d / x it is x times  (1 + h) log(1 + h) - h = h^2/2 (1 - h/3 + h^2/6 - h^3/10 + ...).
+    The series is at most  (1 + h/6) / (1 + h/2)  for h >= 0, which has the same first three terms,
+    and at most  1 - h/3 + 2 h^2/3  for -1 <= h <= 0, where all its terms are positive and sum to 2.
+    """
+    zero = one - one
+    h = d / x
+    more, less = max(h, zero), max(-h, zero)
+    series = (one + half * third * more) / (one + half * more) + less * third * (one + less + less)
+    return half * (d * h) * series
+
+
+@njit(inline=True)
+def _gain_of(r, x, d, half_eta, one, half, third):
+    return r * d - half_eta * (d * d) - _divergence_of(d, x, one, half, third)
 
 
 @njit(sums=True)
 def _gain(r, p, new, eta, t, scale):
     """A lower bound of the gain of the dual objective from p to scale * new.
 
-    The gain is <r, d> - KL(new, p) - eta/2 |d|^2, d = scale new - p, and with h = d/p
-    (1 + h) log(1 + h) - h <= h^2/2 (1 + max(-h, 0)) for h >= -1.
+    The gain is <r, d> - KL(new, p) - eta/2 |d|^2, d = scale new - p.
     """
     number = r.dtype.type
     tiny = np.finfo(r.dtype).tiny
-    one, half, zero = number(1), number(0.5), number(0)
+    one, half, third = number(1), number(0.5), number(1 / 3)
     half_eta, shift, factor = number(0.5 * eta), number(t), number(scale)
-    total = zero
+    total = number(0)
     for j in range(r.shape[0]):
         x = max(p[j], tiny)
-        total += _gain_of(r[j] - shift, x, new[j] * factor - x, half_eta, half, one, zero)
+        total += _gain_of(r[j] - shift, x, new[j] * factor - x, half_eta, one, half, third)
     return np.float64(total)
 
 
@@ -185,13 +198,13 @@ def _divergence_and_distance(e, inverse_total, p, new, inverse_sum, scale):
     """An upper bound of the divergence of new from e, both as distributions; |scale new - p|^2."""
     number = e.dtype.type
     tiny = np.finfo(e.dtype).tiny
-    one, half, zero = number(1), number(0.5), number(0)
+    one, half, third = number(1), number(0.5), number(1 / 3)
     of_e, of_new, factor = number(inverse_total), number(inverse_sum), number(scale)
-    divergence, distance = zero, zero
+    divergence, distance = number(0), number(0)
     for j in range(e.shape[0]):
         x = max(e[j] * of_e, tiny)
         d = new[j] * of_new - x
-        divergence += half * (d * (d / x)) * (one + max(-d / x, zero))
+        divergence += _divergence_of(d, x, one, half, third)
         change = new[j] * factor - p[j]
         distance += change * change
     return np.float64(divergence), np.float64(distance)
@@ -306,7 +319,7 @@ def ascend_softmax(loss, s, y, cost, kappa, start, stands_for, v, delta, work):
     scale = 1.0 / (total + q)
     change = q * scale - p
     gain = _gain(r, v, new, eta, t, scale)
-    gain += _gain_of(own - t, p, change, 0.5 * eta, 0.5, 1.0, 0.0)
+    gain += _gain_of(own - t, p, change, 0.5 * eta, 1.0, 0.5, 1 / 3)
     if not gain >= 0.0:
         v[y] = last
         return ascend_exactly(loss, s, y, cost, kappa, start, 1, v, delta, work)
