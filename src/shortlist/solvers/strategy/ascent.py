@@ -19,7 +19,7 @@ MEASURED_EXAMPLES, MEASURED_EVERY = 1000, 8
 # for, which is a share of P(0) until there is a look. A look takes a third of an epoch on CLINC150:
 # fits at C = 1 and 10 spare one and two. Epochs of fewer multiplications take milliseconds: there
 # looks tell better whether SDCA is slow.
-FAR_FROM_WANTED, MOST_LOOKS_SPARED = 3.0, 2
+FAR_FROM_WANTED, MOST_LOOKS_SPARED = 2.0, 2
 LEAST_WORK_TO_SPARE = 1e8
 # More epochs than so many times the patience are too many, whatever the rate promises.
 MAX_EPOCHS_OVER_PATIENCE = 3.0
