@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shortlist._jit import njit, overloaded
-from shortlist._native import add_transposed, multiply
+from shortlist._native import add_transposed, multiply, prefetch
 
 
 class DenseRows(NamedTuple):
@@ -222,6 +222,22 @@ def _read_class_score(rows, i, w, j):
 def _add_gram_to_class(rows, i, change, w, j):
     for c in range(w.shape[1]):
         w[j, c] += change * (rows.gram[i, c] + rows.square)
+
+
+@njit
+def _fetch_dense_row(rows, i):
+    prefetch(rows.x, i, rows.x.shape[1] * rows.x.itemsize)
+
+
+@njit
+def _fetch_nothing(rows, i):
+    pass
+
+
+@overloaded
+def fetch_features(rows, i):
+    """Let the processor fetch the features of example i, where many lie together."""
+    return _fetch_dense_row if _dense(rows) else _fetch_nothing
 
 
 @overloaded

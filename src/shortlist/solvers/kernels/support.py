@@ -13,9 +13,14 @@ import numpy as np
 from shortlist._jit import is_array, njit, overloaded
 from shortlist._native import borrowed, keep
 from shortlist.losses.kernels import ascend, on_classes
-from shortlist.solvers.kernels.dual_rows import gather, open_row, put
-from shortlist.solvers.kernels.rows import add_to_class, class_score, squared_norm
-from shortlist.solvers.kernels.visit import rounding_of_visit
+from shortlist.solvers.kernels.dual_rows import fetch_place, fetch_row, gather, open_row, put
+from shortlist.solvers.kernels.rows import (
+    add_to_class,
+    class_score,
+    fetch_features,
+    squared_norm,
+)
+from shortlist.solvers.kernels.visit import ROWS_AHEAD, rounding_of_visit
 
 # Visits between two at which the share of the gap is measured, which costs more than a visit.
 MEASURE_EVERY = 8
@@ -91,6 +96,11 @@ def visit_support(loss, rows, order, w, y, cost, kappa, duals, fewest, least_cha
     moved = 0
     changes = 0.0
     for visit, i in enumerate(order):
+        if visit + 2 * ROWS_AHEAD < order.shape[0]:
+            fetch_place(duals, order[visit + 2 * ROWS_AHEAD])
+            following = order[visit + ROWS_AHEAD]
+            fetch_row(duals, following)
+            fetch_features(rows, following)
         count = gather(duals, i, y[i], classes, slots, buffers[1])
         place, wrong = place_among(classes, count, y[i])
         if wrong + 1 < fewest:
