@@ -8,14 +8,37 @@
     put(duals, i, slot, value)                    write an entry that has been listed
     taken_from(duals, i, slot)                    read it again
 
-A pool (``solvers.duals.Pool``) keeps the entries that are not zero.
+A pool (``solvers.duals.Pool``) keeps the entries that are not zero. For many visits on the support
+those of an array are listed once (:class:`ListedRows`): to look for them takes as long as a visit.
 """
 
+from typing import Any, NamedTuple
+
 import numpy as np
+from numpy.typing import NDArray
 
 from shortlist._jit import is_array, njit, overloaded
 from shortlist._native import prefetch
 from shortlist.projections.selection import ENTRIES_OF_STRIDE, any_nonzero
+
+
+class ListedRows(NamedTuple):
+    """Rows of an array, and the classes of each that are not zero or right.
+
+    Those of example i are ``classes[begin[r]]`` to ``classes[begin[r + 1]]``, r = ``places[i]``.
+    Entries may become zero, and are not gathered then; no others may change.
+    """
+
+    rows: NDArray
+    places: NDArray
+    begin: NDArray
+    classes: NDArray
+
+
+def _one_of(duals: Any, dense: Any, listed: Any, pool: Any) -> Any:
+    if is_array(duals):
+        return dense
+    return listed if duals.instance_class is ListedRows else pool
 
 
 @njit
@@ -59,6 +82,17 @@ def _fetch_place_in_pool(duals, i):
 @njit
 def _fetch_dense(duals, i):
     prefetch(duals, i, duals.shape[1] * duals.itemsize)
+
+
+@njit
+def _fetch_place_in_list(duals, i):
+    prefetch(duals.places, i, 1)
+
+
+@njit
+def _fetch_listed(duals, i):
+    prefetch(duals.begin, duals.places[i], 1)
+    _fetch_dense(duals.rows, i)
 
 
 @njit
@@ -158,6 +192,20 @@ def _gather_dense(duals, i, y, classes, slots, v):
 
 
 @njit
+def _gather_listed(duals, i, y, classes, slots, v):
+    count = 0
+    place = duals.places[i]
+    for e in range(duals.begin[place], duals.begin[place + 1]):
+        j = duals.classes[e]
+        if duals.rows[i, j] != 0 or is_right(y, j):
+            classes[count] = j
+            slots[count] = j
+            v[count] = duals.rows[i, j]
+            count += 1
+    return count
+
+
+@njit
 def _gather_sparse(duals, i, y, classes, slots, v):
     count = 0
     begin = duals.begin[i]
@@ -177,6 +225,11 @@ def _put_dense(duals, i, slot, value):
 
 
 @njit
+def _put_listed(duals, i, slot, value):
+    duals.rows[i, slot] = value
+
+
+@njit
 def _put_sparse(duals, i, slot, value):
     duals.values[duals.begin[i] + slot] = value
 
@@ -193,12 +246,12 @@ def _take_sparse(duals, i, slot):
 
 @overloaded
 def fetch_place(duals, i):
-    return _nothing_to_fetch if is_array(duals) else _fetch_place_in_pool
+    return _one_of(duals, _nothing_to_fetch, _fetch_place_in_list, _fetch_place_in_pool)
 
 
 @overloaded
 def fetch_row(duals, i):
-    return _fetch_dense if is_array(duals) else _fetch_sparse
+    return _one_of(duals, _fetch_dense, _fetch_listed, _fetch_sparse)
 
 
 @overloaded
@@ -213,12 +266,12 @@ def close_row(duals, i, y, v):
 
 @overloaded
 def gather(duals, i, y, classes, slots, v):
-    return _gather_dense if is_array(duals) else _gather_sparse
+    return _one_of(duals, _gather_dense, _gather_listed, _gather_sparse)
 
 
 @overloaded
 def put(duals, i, slot, value):
-    return _put_dense if is_array(duals) else _put_sparse
+    return _one_of(duals, _put_dense, _put_listed, _put_sparse)
 
 
 @overloaded

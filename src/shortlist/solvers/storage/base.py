@@ -99,13 +99,17 @@ class Support:
             self.y,
             self.cost,
             self.kappa,
-            readable(self.duals),
+            self.kept_duals(),
             loss.fewest_classes,
             self.least_change,
         )
         self.rounding += rounding
         self.least_change = self.postponed * changes / max(moved, 1)
         return gap, entries, moved
+
+    def kept_duals(self) -> Any:
+        """The duals as visits see them."""
+        return readable(self.duals)
 
     def narrow(self, order: NDArray) -> NDArray:
         """Only these examples are visited from now on; returns the numbers to visit them by."""
