@@ -17,9 +17,9 @@ FIRST_SHARE_LEFT = 0.3
 MEASURED_EXAMPLES, MEASURED_EVERY = 1000, 8
 # The first looks are spared while the gap that is expected is more than so many times the one asked
 # for, which is a share of P(0) until there is a look. A look takes a third of an epoch on CLINC150:
-# fits at C = 1 and 10 spare one and two. Epochs of fewer multiplications take milliseconds: there
-# looks tell better whether SDCA is slow.
-FAR_FROM_WANTED, MOST_LOOKS_SPARED = 2.0, 2
+# fits of softmax spare two at C = 1 and 10, those of the hinge one. Epochs of fewer multiplications
+# take milliseconds: there looks tell better whether SDCA is slow.
+FAR_FROM_WANTED, MOST_LOOKS_SPARED, MOST_LOOKS_SPARED_SPARSE = 2.0, 2, 1
 LEAST_WORK_TO_SPARE = 1e8
 # More epochs than so many times the patience are too many, whatever the rate promises.
 MAX_EPOCHS_OVER_PATIENCE = 3.0
@@ -98,8 +98,9 @@ class _Looks:
         self.share_left, self.last_estimate = FIRST_SHARE_LEFT, 0.0
         work = problem.storage.n * problem.storage.width * problem.n_classes
         # Looks that tell an accuracy are wanted for themselves.
-        few = self.slows_down and run.accuracy is None and work >= LEAST_WORK_TO_SPARE
-        self.to_spare = MOST_LOOKS_SPARED if few else 0
+        few = run.accuracy is None and work >= LEAST_WORK_TO_SPARE
+        most = MOST_LOOKS_SPARED if self.slows_down else MOST_LOOKS_SPARED_SPARSE
+        self.to_spare = most if few else 0
         self.spared: list[Evaluation] = []
 
     def due(self, estimate: float) -> bool:
