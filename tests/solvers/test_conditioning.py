@@ -193,11 +193,10 @@ def test_left_out_where_the_identity_is_lost(scale, kind):
 DENSE = {name: LOSSES[name] for name in ("softmax", "entropy")}
 
 
-def listed_product(problem, W, least=0.0, crew=None):
+def listed_product(problem, W, least=0.0, crew=None, moments=None):
     """The Hessian as the listed curvature gives it, with the regulariser's identity."""
-    found = problem.storage.curvature(
-        problem.loss, W, problem.costs, crew or Crew(), least, conditioning.FINITE_STEP
-    )
+    given = (problem.loss, W, problem.costs, crew or Crew(), least, conditioning.FINITE_STEP)
+    found = problem.storage.curvature(*given, moments)
     columns = [
         found.times(np.ascontiguousarray(column.reshape(W.shape).T, W.dtype)).T.reshape(-1)
         for column in np.eye(W.size)
@@ -232,6 +231,55 @@ def test_classes_that_matter_little_are_left_out(name):
     assert errors[0] < 1e-3 < errors[1] < errors[2]
     # Dropping rows and columns of a positive semidefinite matrix leaves one.
     assert np.linalg.eigvalsh(0.5 * (listed + listed.T)).min() > 1 - 1e-6
+
+
+def softmax_of(scores):
+    p = np.exp(scores - scores.max(axis=1, keepdims=True))
+    return p / p.sum(axis=1, keepdims=True)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("least", [0.02, 0.2, 1e9])
+def test_softmax_keeps_blocks_of_the_whole_hessian_and_the_mean_of_the_rest(least, dtype):
+    """Against diag p - p p' of all classes, cut by hand; the label is always among those kept."""
+    X, y = make_data(n=120, d=4, m=7)
+    costs = make_costs(120)
+    problem = make_problem("dense", losses.get("softmax"), X.astype(dtype), y, costs)
+    W = weights_for(problem).astype(dtype)
+    moments = problem.moments.of(problem.storage, problem.costs)
+    expected = np.eye(W.size)
+    rest = np.zeros(7)
+    x = problem.storage.sample(1)
+    for i, p in enumerate(softmax_of(x @ W.astype(np.float64))):
+        v = p - np.eye(7)[y[i]]
+        kept = costs[i] * problem.storage.kappa[i] * np.abs(v) >= least
+        kept[y[i]] = True
+        h = costs[i] * np.where(np.outer(kept, kept), np.diag(p) - np.outer(p, p), 0.0)
+        expected += np.einsum("ab,j,l->jalb", h, x[i], x[i]).reshape(W.size, W.size)
+        if x[i].any():
+            rest += costs[i] * np.where(kept, 0.0, p * (1 - p))
+    expected += np.einsum("ab,jl->jalb", np.diag(rest), moments).reshape(W.size, W.size)
+    with Crew(2) as crew:
+        found, listed = listed_product(problem, W, least, crew, moments)
+    rough = 1e-9 if dtype == np.float64 else 1e-4
+    np.testing.assert_allclose(found, expected, rtol=rough, atol=rough)
+    assert listed.entries >= np.count_nonzero(costs * problem.storage.kappa)
+
+
+def test_a_step_from_predicted_weights_solves_the_next_C():
+    """Two solutions of a path, and the line through them: one Newton step certifies the third."""
+    X, y = embeddings(d=40, m=30)
+    problems = {C: make_problem("dense", losses.get("softmax"), X, y, C) for C in (1.0, 2.0, 4.0)}
+    solved = {}
+    for C in (1.0, 2.0):
+        run = Run(problems[C], problems[C].zero_state(), 1e-6, 500)
+        descent.descend(run, problems[C].zero_state().weights)
+        solved[C] = run.weights
+    place = 2 * solved[2.0] - solved[1.0]
+    model = make_model(problems[4.0], place, Plan(Kind.LISTED), 0.01)
+    gradient = problems[4.0].primal_gradient(place)[1]
+    after, left = problems[4.0].primal_gradient(place - model.solve(gradient))
+    assert 0.5 * np.sum(left**2) < 1e-3 * after < 0.5 * np.sum(gradient**2)
 
 
 def test_examples_without_a_cost_or_features_have_no_curvature():
@@ -337,9 +385,8 @@ def test_close_to_a_solution_one_model_lasts(monkeypatch):
     run = Run(problem, problem.zero_state(), 1e-5, 200)
     assert descent.descend(run, near.weights)[0] == "converged"
     gap = 0.5 * np.sum(problem.primal_gradient(near.weights)[1] ** 2)
-    assert 1e-5 * near.primal < gap <= newton.CLOSE * 1e-5 * near.primal
+    assert 1e-5 * near.primal < gap <= newton.MAX_GAP_RATIO_NEAR * 1e-5 * near.primal
     assert len(made) == 1
     (chosen, share), evaluations = made[0], run.epochs
-    assert (chosen.kind, share) == (Kind.LISTED, newton.SHARE_LEFT_CLOSE_BY)
-    assert chosen.least < conditioning.LEAST_CURVATURE
-    assert 1 <= evaluations <= 2 * conditioning.STEPS_CLOSE_BY
+    assert (chosen.kind, share) == (Kind.LISTED, newton.SHARE_LEFT_NEAR)
+    assert 1 <= evaluations <= 2 * conditioning.STEPS_NEAR

@@ -148,6 +148,20 @@ def _softmax_curvature(loss, f, y, step, hessian, work):
 
 
 @njit
+def _softmax_curvature_among(loss, f, y, v, classes, place, fewest, step, hessian, few, work):
+    """diag p - p p' between some classes: p is known from the gradient."""
+    for a in range(classes.shape[0]):
+        few[a] = v[classes[a]]
+    few[place] += 1.0
+    for a in range(classes.shape[0]):
+        for b in range(classes.shape[0]):
+            hessian[a, b] = -few[a] * few[b]
+        # Of the label 1 - p is known to more digits than p.
+        hessian[a, a] = few[a] * (-v[y] if a == place else 1.0 - few[a])
+    return True
+
+
+@njit
 def _value_gradient_topk(loss, f, y, v, work):
     top = shifted_differences(f, y, 1.0, work[0])
     start = np.zeros(2)
@@ -209,6 +223,7 @@ register(
         ascend=ascend_softmax,
         lanes=_softmax_lanes,
         curvature=_softmax_curvature,
+        curvature_among=_softmax_curvature_among,
         domain=lambda spec: capped(1, joint=False, linear=False),
     ),
 )

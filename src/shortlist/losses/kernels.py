@@ -10,7 +10,7 @@ A family of losses is a NamedTuple type that holds its parameters, registered wi
 f, q, v have m entries; ``work`` is scratch of shape (2, m) in their precision; ``start`` holds two
 floats, kept per example between visits and filled with zeros before the first.
 
-Five more kernels are optional. The first four only save time:
+Six more kernels are optional. The first five only save time:
 
     ascend(loss, s, y, cost, kappa, start, stands_for, v, delta, work) -> share of the gap
         one visit of SDCA; :func:`ascend` below says what it does and how it is done without
@@ -19,6 +19,8 @@ Five more kernels are optional. The first four only save time:
         scores are replaced by cost times the gradients. ``scratch`` has shape (8, B)
     curvature(loss, f, y, step, hessian, work)
         writes the second derivatives in the scores; without it, :func:`finite_differences`
+    curvature_among(loss, f, y, v, classes, place, fewest, step, hessian, few, work) -> bool
+        writes those between some classes; without it, :func:`curvature_on_few`
     slope(loss, q, y, eta, v, step, slopes, work)
         writes the derivative in q of the dual step v, shape (m, m); without it,
         :func:`differences_of_steps`
@@ -52,6 +54,7 @@ class Kernels(NamedTuple):
     ascend: Callable | None = None
     lanes: Callable | None = None
     curvature: Callable | None = None
+    curvature_among: Callable | None = None
     slope: Callable | None = None
     on_classes: Callable | None = None
     domain: Callable | None = None
@@ -144,6 +147,31 @@ def finite_differences(loss, f, y, step, hessian, work):
 def curvature(loss, f, y, step, hessian, work):
     """The Hessian of L at f; symmetric."""
     return _kernels(loss).curvature or finite_differences
+
+
+@njit
+def curvature_on_few(loss, f, y, v, classes, place, fewest, step, hessian, few, work):
+    """Second derivatives of the loss on some classes alone, as if there were no others.
+
+    Returns False where there are fewer than ``fewest``: the loss is not defined on these, or has
+    no curvature. ``few`` has an entry a class; ``work`` has shape (3, number of classes).
+    """
+    if classes.shape[0] < fewest:
+        return False
+    for a in range(classes.shape[0]):
+        few[a] = f[classes[a]]
+    on_few = on_classes(loss, few, y, classes)
+    curvature(on_few, few, place, step, hessian, work)
+    return True
+
+
+@overloaded
+def curvature_among(loss, f, y, v, classes, place, fewest, step, hessian, few, work):
+    """Second derivatives between ``classes``, about those of L at all scores f, gradient v.
+
+    ``place`` is where the label is among the classes. Returns whether they are written.
+    """
+    return _kernels(loss).curvature_among or curvature_on_few
 
 
 @njit

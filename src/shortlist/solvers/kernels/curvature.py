@@ -101,14 +101,29 @@ def pack_products(x, out):
 
 @njit
 def list_curvatures(
-    loss, scores, y, cost, kappa, least, fewest, most, step, done, used, counts, classes, blocks
+    loss,
+    scores,
+    y,
+    cost,
+    kappa,
+    least,
+    fewest,
+    most,
+    step,
+    done,
+    used,
+    counts,
+    classes,
+    blocks,
+    rest,
 ):
     """List the classes whose second derivatives matter, and these, for a chunk of examples.
 
     Second derivatives are about as large as the derivatives v_j. Along x_i they add C_i |x_i|^2
     |v_j| to the Hessian, where the regulariser adds one: a class is listed if that is at least
     ``least``, and the label with it. Of more classes than ``most`` the largest are listed. On fewer
-    than ``fewest`` the loss is not defined, or has no curvature.
+    than ``fewest`` the loss may have no curvature. ``rest`` takes up, for each class, about what
+    the examples that do not list it have: C_i |v_j| (1 - |v_j|).
 
     Example i has the next ``counts[i]`` entries of ``classes`` and the square of that many of
     ``blocks``, which hold C_i H_i. It begins with the example ``done`` and stops where they are
@@ -127,21 +142,23 @@ def list_curvatures(
         if cost[i] == 0.0 or kappa[i] == 0.0:
             continue
         kernels.value_gradient(loss, scores[i], y[i], v, work)
-        here = classes[used[0] : used[0] + most]
+        _add_diagonal(v, cost[i], rest)
+        room = classes[used[0] : used[0] + most]
         size = least / (cost[i] * kappa[i])
-        count, place = _list_largest(v, y[i], size, here, work[0], work[1])
-        if count < fewest:
-            continue
-        f = few[:count]
-        for a in range(count):
-            f[a] = scores[i, here[a]]
+        count, place = _list_largest(v, y[i], size, room, work[0], work[1])
+        here = room[:count]
         # Arrays without gaps, so that kernels need not be compiled for others.
         block = hessian[: count * count].reshape((count, count))
-        few_scratch = few_work[: 3 * count].reshape((3, count))
-        on_few = kernels.on_classes(loss, f, y[i], here[:count])
-        kernels.curvature(on_few, f, place, step, block, few_scratch)
+        scratch = few_work[: 3 * count].reshape((3, count))
+        given = kernels.curvature_among(
+            loss, scores[i], y[i], v, here, place, fewest, step, block, few[:count], scratch
+        )
+        if not given:
+            continue
         number = used[1]
         for a in range(count):
+            share = abs(np.float64(v[here[a]]))
+            rest[here[a]] -= cost[i] * share * (1.0 - share)
             for b in range(count):
                 blocks[number] = cost[i] * block[a, b]
                 number += 1
@@ -149,6 +166,14 @@ def list_curvatures(
         used[1] = number
         counts[i] = count
     return n
+
+
+@njit
+def _add_diagonal(v, cost, total):
+    """total_j += C |v_j| (1 - |v_j|)."""
+    for j in range(v.shape[0]):
+        share = abs(np.float64(v[j]))
+        total[j] += cost * share * (1.0 - share)
 
 
 @njit

@@ -253,18 +253,27 @@ class FeatureStorage(ExplicitWeights, LocalDuals):
             store(duals, part, costs.y[part], g)
 
     def curvature(
-        self, loss: Loss, weights: NDArray, costs: Costs, crew: Crew, least: float, step: float
+        self,
+        loss: Loss,
+        weights: NDArray,
+        costs: Costs,
+        crew: Crew,
+        least: float,
+        step: float,
+        moments: NDArray | None = None,
     ) -> Curvature:
         """Second derivatives at ``weights`` that add at least ``least`` to the Hessian.
 
-        By finite differences over ``step`` where the loss has no kernel for them.
+        By finite differences over ``step`` where the loss has no kernel for them. The others are
+        replaced by a multiple of ``moments``, the mean of x_i x_i', if these are given.
         """
         w = np.ascontiguousarray(weights, self.dtype)
 
         def part(begin: int, end: int) -> Listed:
             return self._list_curvatures(loss, w, costs, begin, end, least, step)
 
-        return Curvature(self.view(), crew.run(part, shares_of(0, self.n, crew.size)), crew)
+        listed = crew.run(part, shares_of(0, self.n, crew.size))
+        return Curvature(self.view(), listed, crew, moments)
 
     def _list_curvatures(
         self,
@@ -280,6 +289,7 @@ class FeatureStorage(ExplicitWeights, LocalDuals):
         room = LISTED_AT_FIRST * (end - begin) + most
         classes, blocks = np.empty(room, np.int32), np.empty(most * room, self.dtype)
         counts, used = np.empty(end - begin, np.int32), np.zeros(2, np.int64)
+        rest = np.zeros(w.shape[1])
         for rows, scores in self._scores(begin, end, w):
             own = slice(rows.start - begin, rows.stop - begin)
             done = 0
@@ -299,12 +309,13 @@ class FeatureStorage(ExplicitWeights, LocalDuals):
                     counts[own],
                     classes,
                     blocks,
+                    rest,
                 )
                 if done == len(scores):
                     break
                 classes.resize(2 * classes.size, refcheck=False)
                 blocks.resize(2 * blocks.size, refcheck=False)
-        return Listed(begin, counts, classes[: used[0]], blocks[: used[1]])
+        return Listed(begin, counts, classes[: used[0]], blocks[: used[1]], rest)
 
     def class_sums(self, costs: Costs, m: int) -> NDArray:
         """sum_i C_i x_i e_y', shape (d + 1, m), in double; one label an example."""

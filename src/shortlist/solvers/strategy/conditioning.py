@@ -72,10 +72,8 @@ FINITE_STEP = 1e-5
 # CLINC150 at C = 100, 1000 and 1e4, training takes 19, 19 and 20 epochs and evaluations at 0.3, and
 # 10, 12 and 17 at 0.03, where lists are three times as long.
 LEAST_CURVATURE = 0.05
-# Close to the solution a model lasts: it pays to list more for it, and L-BFGS corrects what is
-# left out, step by step. On CLINC150's path over C from 10 to 1e5 that takes 55 evaluations, 19
-# models and 275 products; 56, 26 and 440 were needed.
-LEAST_CURVATURE_CLOSE_BY, STEPS_CLOSE_BY = 0.03, 6
+# Near the solution the Hessian hardly changes. The model is kept for so many steps.
+STEPS_NEAR = 6
 # A product with listed derivatives may take at most so much of an evaluation: a step takes some 15
 # products, and spares some five evaluations. Before the weights are known, examples are expected to
 # list so many classes, their label counted: three to five on CLINC150 at C = 100 to 1e4.
@@ -170,19 +168,11 @@ class Kind(Enum):
 
 
 class Plan(NamedTuple):
-    """Which model to make, of how many examples, for how many steps; None: for all.
-
-    ``least`` is what a class must add to the Hessian to be listed.
-    """
+    """Which model to make, of how many examples, for how many steps; None: for all."""
 
     kind: Kind
     sample: int = 0
     steps: int | None = None
-    least: float = LEAST_CURVATURE
-
-    def close_by(self) -> "Plan":
-        """The same lists for a start close to the solution, where curvature stays as it is."""
-        return self._replace(steps=STEPS_CLOSE_BY, least=LEAST_CURVATURE_CLOSE_BY)
 
 
 def plan(problem: Problem, weights: NDArray | None = None, late: bool = False) -> Plan:
@@ -229,19 +219,24 @@ def has_small_scores(problem: Problem) -> bool:
         return False
     if not (loss.convex and loss.smooth) or loss.sparse_duals:
         return False
-    d = storage.width
-    if (
-        loss.multilabel
-        or m < 3
-        or d * m <= MOST_COUPLED_WEIGHTS
-        or d != storage.zero_weights(1).size
-    ):
+    if loss.multilabel or m < 3 or storage.width * m <= MOST_COUPLED_WEIGHTS:
         return False
-    if MOMENTS_PER_FEATURE * d > storage.n:
+    if not _has_few_moments(problem):
         return False
     at_zero = np.abs(loss.row_gradients(np.zeros((1, m)), np.zeros(1, np.int64))).sum()
     scores = float(problem.costs.cost @ storage.kappa) * float(at_zero) / m
     return scores <= LARGEST_SMALL_SCORE
+
+
+def _has_few_moments(problem: Problem) -> bool:
+    """Whether second moments are no large matrix: features are dense, and few for the examples."""
+    storage = problem.storage
+    dense = storage.width == storage.zero_weights(1).size
+    return dense and MOMENTS_PER_FEATURE * storage.width <= storage.n
+
+
+def _moments(problem: Problem) -> NDArray:
+    return problem.moments.of(problem.storage, problem.costs)
 
 
 def _ns_of_evaluation(problem: Problem) -> float:
@@ -315,7 +310,7 @@ def make_model(
             if chosen.kind is Kind.UNIFORM:
                 return uniform_model(problem)
             if chosen.kind is Kind.LISTED:
-                return _listed(problem, weights, chosen.least, share_left)
+                return _listed(problem, weights, share_left)
             if chosen.kind is Kind.COUPLED:
                 return _coupled(problem, weights, chosen.sample)
             return _blocks(problem, weights, chosen.sample, chosen.kind)
@@ -351,14 +346,14 @@ def uniform_model(problem: Problem) -> Uniform:
     )
     total = float(problem.costs.cost.sum())
     factor = max(0.25 * (ahead - behind) / small, 0.0) * total
-    return Uniform(problem.moments.of(problem.storage, problem.costs), factor)
+    return Uniform(_moments(problem), factor)
 
 
-def _listed(problem: Problem, weights: NDArray, least: float, share_left: float) -> Model:
+def _listed(problem: Problem, weights: NDArray, share_left: float) -> Model:
     small = _small_step(problem.loss)
-    found = problem.storage.curvature(
-        problem.loss, weights, problem.costs, problem.crew, least, small
-    )
+    given = (problem.loss, weights, problem.costs, problem.crew, LEAST_CURVATURE, small)
+    moments = _moments(problem) if _has_few_moments(problem) else None
+    found = problem.storage.curvature(*given, moments)
     return ListedHessian(found, share_left)
 
 

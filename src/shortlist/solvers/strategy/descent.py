@@ -23,6 +23,7 @@ from shortlist.solvers.records.run import Run
 from shortlist.solvers.storage.base import squared_norm
 from shortlist.solvers.strategy.conditioning import (
     MIN_STEPS_PER_MODEL,
+    STEPS_NEAR,
     Kind,
     Model,
     make_model,
@@ -30,7 +31,7 @@ from shortlist.solvers.strategy.conditioning import (
 )
 from shortlist.solvers.strategy.intercept import FreeIntercept
 from shortlist.solvers.strategy.lbfgs import Point, lbfgs
-from shortlist.solvers.strategy.newton import SHARE_LEFT, SHARE_LEFT_CLOSE_BY, is_close
+from shortlist.solvers.strategy.newton import SHARE_LEFT, SHARE_LEFT_NEAR, is_near
 
 # Iterates whose gradients are combined, fewer if they would take more numbers than this.
 MOST_COMBINED = 12
@@ -87,9 +88,8 @@ class _Descent:
         while True:
             gap = 0.5 * squared_norm(point.gradient)
             share = SHARE_LEFT
-            if chosen.kind is Kind.LISTED and is_close(gap, self.run.wanted):
-                chosen, share = chosen.close_by(), SHARE_LEFT_CLOSE_BY
-                steps = chosen.steps
+            if chosen.kind is Kind.LISTED and is_near(gap, self.run.wanted):
+                steps, share = STEPS_NEAR, SHARE_LEFT_NEAR
             model = make_model(problem, point.place, chosen, share)
             status, point = self._steps(point, model, steps)
             if status != "steps":

@@ -15,14 +15,15 @@ from shortlist.solvers.storage.curvature import Curvature
 # What is left of the gradient when a step is good enough.
 SHARE_LEFT = 0.3
 MOST_PRODUCTS = 60
-# A gap of at most so many times the one asked for is close to it. Then a model lasts for several
-# steps, each corrected by those before at the price of an evaluation: exact ones do not pay.
-CLOSE, SHARE_LEFT_CLOSE_BY = 30.0, 0.5
+# Within this many times the gap asked for, one step may do: it is solved more exactly. On CLINC150's
+# path over 45 values of C from 1e-6 to 1e5, shares of 0.5, 0.25, 0.2, 0.15 and 0.1 take 89, 73, 71,
+# 71 and 70 evaluations and 249, 281, 275, 328 and 378 products.
+MAX_GAP_RATIO_NEAR, SHARE_LEFT_NEAR = 30.0, 0.2
 
 
-def is_close(gap: float, wanted: float) -> bool:
-    """Whether a few steps with one model will do."""
-    return gap <= CLOSE * wanted
+def is_near(gap: float, wanted: float) -> bool:
+    """Whether a step or two with one model will do."""
+    return gap <= MAX_GAP_RATIO_NEAR * wanted
 
 
 @dataclass(frozen=True)

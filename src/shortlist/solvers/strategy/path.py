@@ -32,9 +32,8 @@ TRIALS_OF_FACTOR = 9
 # How far the next C may be, in steps between the last two, for weights to be predicted.
 FURTHEST_PREDICTION = 2.0
 # If SDCA took more epochs, the next C is left to a descent from predicted weights, where Newton's
-# steps are cheap: some four evaluations and two steps, as long as four epochs with their looks. On
-# CLINC150 that is so from C = 18 on.
-MOST_EPOCHS_OF_SDCA = 3.1
+# steps are cheap: two evaluations and a step, which take as long as two epochs.
+MOST_EPOCHS_OF_SDCA = 1.5
 # Examples that tell which multiple of the duals to start from.
 SAMPLED_DUALS = 2000
 # Where the last gap was at most this share of the one asked for, the start may be a solution: so it
@@ -101,13 +100,13 @@ class Path:
         if has_small_scores(problem) and self.tol >= LAST_DIGITS:
             return None, self._next_small_weights(problem, C)
         descends, takes_duals = way_on(problem, self.last, costs_fell=self.last_C > C)
-        if descends and has_small_scores(self.at(self.last_C)):
-            # Here gradients are good duals, and descents from weights take long.
-            descends, takes_duals = False, True
-        weights = self._predicted_weights(C) if descends or self._was_slow(C) else None
-        if weights is not None and not descends:
-            descends = plan(problem, weights).kind is Kind.LISTED
-            takes_duals = not descends
+        weights = None
+        if descends or self._was_slow(C):
+            weights = self._predicted_weights(C)
+            # Where scores were small, gradients are good duals: only Newton's steps are faster.
+            if not descends or has_small_scores(self.at(self.last_C)):
+                descends = plan(problem, weights).kind is Kind.LISTED
+                takes_duals = not descends
         state = None
         if takes_duals:
             self.fill_left_out()
