@@ -14,6 +14,7 @@ from shortlist.estimators.linear import TopKClassifier
 from shortlist.metrics import topk_accuracy_curve
 from shortlist.metrics._indicators import best_right
 from shortlist.metrics._inputs import NO_COLUMN, columns_of_labels
+from shortlist.metrics._ranks import ranks_of_columns
 
 Scorer = Callable[..., float]
 
@@ -114,11 +115,9 @@ def _bounds(
 
     ``columns`` are those of the right labels.
     """
-    n, most = scores.shape
-    counts = np.ones(n) if part.counts is None else part.counts
+    counts = np.ones(len(scores)) if part.counts is None else part.counts
     total = counts.sum()
     certain = model._certain(part.X, scores, lengths)
-    own = np.where(columns != NO_COLUMN, scores[np.arange(n), columns], -np.inf)
-    in_list = [own >= np.partition(scores, most - k, axis=1)[:, most - k] for k in lengths]
+    in_list = ranks_of_columns(scores, columns)[0] <= lengths[:, None]
     certified, hits = certain @ counts / total, (certain & in_list) @ counts / total
     return certified, hits, hits + 1 - certified
