@@ -245,7 +245,7 @@ import json, sys, types
 import numba, numpy as np
 sys.modules["numba.core.event"] = types.ModuleType("event")  # as if numba had emptied it
 from shortlist._compiling import compilation, compilation_told
-from shortlist._native import blas_for, multiply
+from shortlist._blas import blas_for, multiply
 a = np.eye(3)
 c = np.empty((3, 3))
 with compilation_told(print) as timer:

@@ -25,7 +25,7 @@ FLOORS = [
         "_sparse",
     },
     {"_jit_cache", "_jit_compiler", "_compiling", "_jit", "_progress"},
-    {"_native", "_encoding", "_state_files", "special", "datasets"},
+    {"_blas", "_native", "_encoding", "_state_files", "special", "datasets"},
     {"projections"},
     {"losses"},
     {"solvers", "metrics", "calibration", "_record_checks", "_pipelines"},

@@ -6,21 +6,18 @@ import numba
 import numpy as np
 import pytest
 
-from shortlist._jit import njit
-from shortlist._native import (
+from shortlist._blas import (
     add_both_transposed,
     add_transposed,
-    announce,
     blas_for,
     lower_gram,
     multiply,
     multiply_add,
     multiply_by_transposed,
     multiply_transposed,
-    prefetch,
-    publish,
-    wait_for,
 )
+from shortlist._jit import njit
+from shortlist._native import announce, prefetch, publish, wait_for
 
 PRECISIONS = pytest.mark.parametrize("dtype", [np.float32, np.float64])
 # Name: the function, which factors it takes transposed, and whether it adds to what is there.

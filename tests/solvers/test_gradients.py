@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from shortlist import losses
-from shortlist._native import blas_for
+from shortlist._blas import blas_for
 from shortlist.losses.kernels import kernels_of
 from shortlist.solvers.kernels.gradient import _add_by_lanes, _add_by_rows, chunk_rows
 from shortlist.solvers.threads import Crew

@@ -98,7 +98,8 @@ class Board:
 
         Returns the reports of all workers, |sum of changes|^2 and |weights|^2.
         """
-        from shortlist._native import announce, blas_for, wait_for_all
+        from shortlist._blas import blas_for
+        from shortlist._native import announce, wait_for_all
         from shortlist.distributed.sums import add
 
         side = turn % 2

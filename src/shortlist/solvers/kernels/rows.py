@@ -20,8 +20,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from shortlist._blas import add_transposed, multiply
 from shortlist._jit import njit, overloaded
-from shortlist._native import add_transposed, multiply, prefetch
+from shortlist._native import prefetch
 
 
 class DenseRows(NamedTuple):

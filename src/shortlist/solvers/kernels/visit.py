@@ -13,20 +13,15 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from shortlist._jit import njit, overloaded
-from shortlist._native import (
+from shortlist._blas import (
     add_transposed,
-    announce,
-    borrowed,
-    keep,
     lower_gram,
     multiply,
     multiply_add,
     multiply_by_transposed,
-    prefetch,
-    publish,
-    wait_for,
 )
+from shortlist._jit import njit, overloaded
+from shortlist._native import announce, borrowed, keep, prefetch, publish, wait_for
 from shortlist.losses.kernels import ascend
 from shortlist.solvers.kernels.changes import add_earlier, add_to_weights, note_change
 from shortlist.solvers.kernels.dual_rows import close_row, fetch_place, fetch_row, open_row

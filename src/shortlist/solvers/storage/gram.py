@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from shortlist._native import blas_for
+from shortlist._blas import blas_for
 from shortlist.losses.base import Loss
 from shortlist.solvers.duals import Duals, as_array, readable, writable
 from shortlist.solvers.kernels.changes import room_for_changes
