@@ -151,10 +151,8 @@ def takes_several_labels(estimator: Any) -> bool:
     """Whether the loss, as the parameters stand, takes examples with several right labels."""
     if estimator.loss not in losses.names():
         return False
-    extended = estimator.margins is not None or estimator.rank_weights is not None
-    if extended or estimator.variant == "printed":
-        return False
-    return entry_of(estimator.loss).takes_several(estimator.k)
+    given = (estimator.k, estimator.variant, estimator.margins, estimator.rank_weights)
+    return entry_of(estimator.loss).takes_several(*given)
 
 
 def encode_labels(y: NDArray) -> tuple[NDArray, NDArray]:

@@ -75,17 +75,22 @@ class Entry:
         return self.make(Parameters(2, "alpha", 1.0))
 
     @cached_property
-    def several(self) -> str:
-        """Whether it takes examples with several right labels: "yes", "at k = 1" or "no"."""
-        if not self._takes_several(k=1):
-            return "no"
-        return "yes" if self._takes_several(k=2) else "at k = 1"
+    def several_up_to(self) -> int | None:
+        """The largest k at which examples may have several right labels; None is no limit."""
+        if not self._made_for_several(k=1):
+            return 0
+        return None if self._made_for_several(k=2) else 1
 
-    def takes_several(self, k: int) -> bool:
-        """Whether it does so at this k."""
-        return self.several == "yes" or (self.several == "at k = 1" and k == 1)
+    def takes_several(
+        self, k: int, variant: str = "alpha", margins: Any = None, rank_weights: Any = None
+    ) -> bool:
+        """Whether, with these parameters, examples may have several right labels."""
+        if variant == "printed" or margins is not None or rank_weights is not None:
+            return False
+        limit = self.several_up_to
+        return limit is None or k in range(1, limit + 1)  # k may be anything yet
 
-    def _takes_several(self, k: int) -> bool:
+    def _made_for_several(self, k: int) -> bool:
         try:
             return self.make(Parameters(k, "alpha", 1.0, multilabel=True)).multilabel
         except ValueError:

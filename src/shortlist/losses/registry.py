@@ -93,10 +93,10 @@ def get(
     if not isinstance(smoothing, Real) or not (0 <= smoothing < math.inf):
         problem = f"must be a finite number, zero or larger; got {smoothing!r}"
         raise ParameterError("smoothing", problem)
-    if multilabel and entry.several == "no":
+    if multilabel and entry.several_up_to == 0:
         at_any, at_one = (
-            ", ".join(other for other, e in ENTRIES.items() if e.several == taken)
-            for taken in ("yes", "at k = 1")
+            ", ".join(other for other, e in ENTRIES.items() if e.several_up_to == limit)
+            for limit in (None, 1)
         )
         raise ValueError(
             f"the loss {name!r} takes one right label per example. Several are taken by "
@@ -123,7 +123,7 @@ def _check_extras(
             *others, last = taking(name)
             able = f"{', '.join(others)} and {last}"
             raise ValueError(f"{name} are for the losses {able}; got {entry.name!r}")
-    if given.multilabel:
+    if given.multilabel and not entry.takes_several(1, given.variant, margins, rank_weights):
         raise ValueError(
             "margins, rank_weights and variant='printed' are for one right label per example"
         )
@@ -156,6 +156,7 @@ def table() -> list[dict[str, str]]:
     def yes(flag: bool) -> str:
         return "yes" if flag else "no"
 
+    several = {0: "no", 1: "at k = 1", None: "yes"}
     return [
         {
             "loss": entry.name,
@@ -165,7 +166,7 @@ def table() -> list[dict[str, str]]:
             "smooth": yes(entry.smooth),
             "top-k calibrated": entry.calibrated,
             "SDCA": yes(entry.has_dual_step),
-            "several labels": entry.several,
+            "several labels": several[entry.several_up_to],
             "torch": entry.torch,
         }
         for entry in ENTRIES.values()

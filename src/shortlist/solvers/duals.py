@@ -4,17 +4,12 @@ Hinge losses keep a few of an example's m duals apart from zero: some 2 % of the
 150 classes, from the first epoch on, and half of them under very strong regularisation. Where the
 array would be large, :class:`SparseDuals` holds a list of entries for each example, in one pool.
 
-Kernels see either through four functions, chosen by type when they compile:
-
-    open_row(duals, i, scratch)         the example's m duals: a view, or written to ``scratch``
-    close_row(duals, i, y, v)           puts back what open_row gave, after changes
-    gather(duals, i, y, classes, slots, v)   lists right labels and nonzero entries
-    put(duals, i, slot, value)          changes an entry that gather listed
+Kernels see either through the functions of ``kernels.dual_rows``, chosen by type when they compile.
 """
 
 import math
 import tempfile
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, TypeGuard
 
 import numpy as np
 from numpy.typing import NDArray
@@ -270,6 +265,11 @@ def spread(own: float, other: float, y: NDArray, part: slice, duals: Duals) -> N
     values[np.arange(len(y)), y] = own
     if lists:
         store(duals, part, y, values)
+
+
+def are_lists(duals: Any) -> TypeGuard[SparseDuals]:
+    """Whether they are lists of entries, which move in their pool, and not an array."""
+    return isinstance(duals, SparseDuals)
 
 
 def are_arrays(*duals: Duals) -> bool:

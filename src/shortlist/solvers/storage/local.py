@@ -15,8 +15,6 @@ from shortlist.solvers.duals import (
 from shortlist.solvers.kernels.gradient import sum_conjugates
 from shortlist.solvers.storage.base import Costs, chunks
 
-__all__ = ["LocalDuals", "spread"]
-
 
 class LocalDuals:
     """The part of a storage that looks at the duals alone, not at the examples."""

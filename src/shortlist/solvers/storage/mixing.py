@@ -11,10 +11,6 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from shortlist.solvers.duals import put_back, taken_duals
-
-__all__ = ["FEW_VISITS", "Mixture", "mixtures", "put_back", "rows_of_run", "taken_duals"]
-
 # Bytes of a run. A disk reads these hardly slower than larger ones.
 RUN_BYTES = 1 << 18
 # The least number of runs of a piece. A piece with fewer rows has a run for each row.
@@ -23,7 +19,7 @@ RUNS_PER_PIECE = 64
 FEW_VISITS = 0.25
 
 
-class Mixture(NamedTuple):
+class MixedPiece(NamedTuple):
     """Rows of a piece: the ranges that are read, and the places of the visits in what was read.
 
     ``rows`` are their numbers in the data.
@@ -53,7 +49,7 @@ def rows_of_run(rows_per_piece: int, row_bytes: float) -> int:
 
 def mixtures(
     order: NDArray, n: int, rows_per_piece: int, rows_per_run: int, random: np.random.Generator
-) -> list[Mixture]:
+) -> list[MixedPiece]:
     """Pieces for visits to the examples ``order``; a piece keeps that order within."""
     size = rows_per_run if order.size >= FEW_VISITS * n else 1
     runs = random.permutation(np.unique(order // size))
@@ -74,5 +70,5 @@ def mixtures(
         rows = np.repeat(here - begins, lengths) + np.arange(lengths.sum())
         visited = order[by_piece[bounds[number] : bounds[number + 1]]]
         local = begins[place[visited // size] - first] + visited % size
-        found.append(Mixture(list(zip(here.tolist(), ends.tolist(), strict=True)), local, rows))
+        found.append(MixedPiece(list(zip(here.tolist(), ends.tolist(), strict=True)), local, rows))
     return found

@@ -18,20 +18,26 @@ from numpy.typing import NDArray
 
 from shortlist._memory import release_pages
 from shortlist.losses.base import Loss
-from shortlist.solvers.duals import Duals, SparseDuals, mapped_duals
+from shortlist.solvers.duals import (
+    Duals,
+    are_lists,
+    as_array,
+    mapped_duals,
+    put_back,
+    spread,
+    taken_duals,
+)
 from shortlist.solvers.storage.base import Costs, NoSupportVisits, State, Sums
 from shortlist.solvers.storage.csr import CsrStorage
 from shortlist.solvers.storage.dense import DenseStorage
 from shortlist.solvers.storage.explicit import ExplicitWeights
 from shortlist.solvers.storage.features import FeatureStorage
-from shortlist.solvers.storage.local import LocalDuals, spread
+from shortlist.solvers.storage.local import LocalDuals
 from shortlist.solvers.storage.mixing import (
     FEW_VISITS,
-    Mixture,
+    MixedPiece,
     mixtures,
-    put_back,
     rows_of_run,
-    taken_duals,
 )
 from shortlist.solvers.storage.support import (
     AFTER_EPOCH,
@@ -47,7 +53,7 @@ LEFT_BY_PASS = 0.4
 
 DualsPlace = Literal["memory", "mapped", "none"]
 Read = TypeVar("Read")
-Visit = Callable[[FeatureStorage, Mixture, State, Costs], float]
+Visit = Callable[[FeatureStorage, MixedPiece, State, Costs], float]
 
 
 class RowSource(Protocol):
@@ -118,7 +124,7 @@ class PiecedStorage(ExplicitWeights, LocalDuals, NoSupportVisits):
         kappa = self.kappa[part] if hasattr(self, "kappa") else None
         return part, self._storage(rows, kappa)
 
-    def _read_mixture(self, mixture: Mixture) -> FeatureStorage:
+    def _read_mixture(self, mixture: MixedPiece) -> FeatureStorage:
         rows = self.source.read_ranges(mixture.ranges)
         return self._storage(rows, mixture.taken(self.kappa))
 
@@ -152,7 +158,7 @@ class PiecedStorage(ExplicitWeights, LocalDuals, NoSupportVisits):
         """
         random = np.random.default_rng(int(order[0]))
 
-        def visit(piece: FeatureStorage, mixture: Mixture, own: State, share: Costs) -> float:
+        def visit(piece: FeatureStorage, mixture: MixedPiece, own: State, share: Costs) -> float:
             return sum(piece.epoch(loss, mixture.visits, own, share, every, crew))
 
         yield from self._visited(visit, order, state, costs, random)
@@ -182,7 +188,7 @@ class PiecedStorage(ExplicitWeights, LocalDuals, NoSupportVisits):
         if not rows.size:
             return 0.0, moved[0]
 
-        def visit(piece: FeatureStorage, mixture: Mixture, own: State, share: Costs) -> float:
+        def visit(piece: FeatureStorage, mixture: MixedPiece, own: State, share: Costs) -> float:
             gap, changed = support_pass(piece, loss, mixture.visits, own, share, IN_PIECE)
             moved.append(mixture.rows[changed])
             return gap
@@ -205,7 +211,7 @@ class PiecedStorage(ExplicitWeights, LocalDuals, NoSupportVisits):
         def read(number: int) -> tuple[FeatureStorage, Duals | None]:
             mixture, duals = found[number], state.duals
             # Lists of duals move in their pool while another piece is worked on.
-            ahead = None if isinstance(duals, SparseDuals) else taken_duals(duals, mixture)
+            ahead = None if are_lists(duals) else taken_duals(duals, mixture)
             return self._read_mixture(mixture), ahead
 
         for number, (piece, ahead) in enumerate(self._ahead(read, range(len(found)))):
@@ -277,7 +283,7 @@ class PiecedStorage(ExplicitWeights, LocalDuals, NoSupportVisits):
         if self._duals_place == "mapped":
             return mapped_duals(self.n, m, self.dtype)
         duals = super().zero_duals(m, sparse)
-        if isinstance(duals, SparseDuals):
+        if are_lists(duals):
             duals.most_bytes = self._most_dual_bytes
         return duals
 
@@ -286,11 +292,11 @@ class PiecedStorage(ExplicitWeights, LocalDuals, NoSupportVisits):
             spread(own, other, costs.y[part], part, duals)
 
     def scale_duals(self, duals: Duals, factor: float) -> None:
-        if isinstance(duals, SparseDuals):
+        if are_lists(duals):
             duals *= factor
             return
         for part in self._parts(duals):
-            duals[part] *= duals.dtype.type(factor)
+            as_array(duals)[part] *= duals.dtype.type(factor)
 
     def sum_conjugates(self, loss: Loss, duals: Duals, costs: Costs, factor: float) -> float:
         sums = super().sum_conjugates
