@@ -259,14 +259,13 @@ def _check_search(arrays: Arrays, meta: Meta) -> None:
 def _check_search_parameters(search: Any, multilabel: bool, n_classes: int) -> None:
     from shortlist.estimators.cv_grid import grid_of
     from shortlist.estimators.cv_request import check_counts, check_own_k, check_refit, families_of
-    from shortlist.estimators.training import loss_of
 
     grid_of(search.Cs)
     check_counts(search)
     check_refit(search.refit)
     require(search.scoring is None or isinstance(search.scoring, str), "scoring is not a name")
-    for family in families_of(search):
-        loss_of(family, multilabel).check_classes(n_classes)
+    for _, loss in families_of(search, multilabel):
+        loss.check_classes(n_classes)
     check_own_k(search, n_classes)
     ks = [search.ks] if is_integer(search.ks) else search.ks
     require(isinstance(ks, list | tuple | np.ndarray) and len(ks) > 0, f"ks is {search.ks!r}")

@@ -164,7 +164,9 @@ def test_a_fit_of_a_path_that_is_over_is_none_to_go_on_from(tmp_path):
 
     assert "is of another fit: tol is None here" in refused(path, softmax(path, C=1.0))
     edited(path, forget_the_path)
-    assert "a fit of a path, which is over" in refused(path, softmax(path, C=1.0))
+    assert "holds a finished fit of fit_path; use another path or delete it" in refused(
+        path, softmax(path, C=1.0)
+    )
 
 
 def test_duals_edited_to_certify_too_much_do_not(stopped, optimum):

@@ -152,7 +152,9 @@ class Checkpoint:
         """What the file holds of a fit that is not one of a path."""
         saved = self.load()
         if isinstance(saved, Solution):
-            raise CheckpointError("is of a fit of a path, which is over", path=self.path)
+            raise CheckpointError(
+                "holds a finished fit of fit_path; use another path or delete it", path=self.path
+            )
         return saved
 
 

@@ -35,7 +35,7 @@ def _chosen_gives_probabilities(search: "TopKClassifierCV") -> bool:
     if hasattr(search, "estimators_"):
         models = [search.model_for(search.k)]
     else:
-        models = families_of(search)
+        models = [model for model, _ in families_of(search)]
     for model in models:
         _ = model.predict_proba  # raises the AttributeError that says why not
     return True
@@ -339,8 +339,8 @@ class TopKClassifierCV(ShortlistClassifier):
 
     def check_trainable(self, n_classes: int, multilabel: bool = False) -> None:
         """As :meth:`TopKClassifier.check_trainable`, for every loss that is searched."""
-        for family in families_of(self):
-            family.check_trainable(n_classes, multilabel)
+        for _, loss in families_of(self, multilabel):
+            loss.check_classes(n_classes)
 
     def model_for(self, k: int) -> TopKClassifier:
         """The classifier chosen for shortlists of k, or for the nearest k that one is chosen for.

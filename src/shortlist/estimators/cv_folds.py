@@ -13,7 +13,7 @@ from shortlist._text import Setting
 from shortlist.errors import WordedError
 from shortlist.estimators.convergence import level_outside
 from shortlist.estimators.linear import TopKClassifier
-from shortlist.estimators.training import loss_of
+from shortlist.losses import Loss
 from shortlist.solvers.memory import training_bytes
 
 
@@ -107,7 +107,9 @@ def _as_indices(part: ArrayLike, n: int) -> NDArray:
     return np.flatnonzero(part) if part.dtype == bool and len(part) == n else part
 
 
-def check_folds(folds: list[Fold], families: list[TopKClassifier], classes: NDArray) -> None:
+def check_folds(
+    folds: list[Fold], families: list[tuple[TopKClassifier, Loss]], classes: NDArray
+) -> None:
     """Refuse folds that cannot be trained or measured; warn of classes that training misses."""
     if not folds:
         raise ValueError("cv makes no split")
@@ -123,8 +125,8 @@ def check_folds(folds: list[Fold], families: list[TopKClassifier], classes: NDAr
             )
         if len(measured) == 0 or (counts is not None and not (counts > 0).any()):
             raise ValueError(f"{name} holds out no example with a positive sample weight")
-        for family in families:
-            needed = loss_of(family).k + 1
+        for family, loss in families:
+            needed = loss.k + 1
             if len(present) < needed:
                 raise WordedError(
                     f"the training part of {name} holds {len(present)} of the {len(classes)} "

@@ -43,9 +43,9 @@ from shortlist.estimators.training import (
     check_parameters,
     class_factors,
     encode_labels,
-    loss_of,
     seed_of,
 )
+from shortlist.losses import Loss
 from shortlist.metrics._indicators import as_indicator
 from shortlist.metrics._inputs import NO_COLUMN, columns_of_labels
 from shortlist.projections.checks import check_k
@@ -156,7 +156,7 @@ def request_of(
     several = is_indicator(y)
     Cs = grid_of(search.Cs)
     check_counts(search)
-    families = families_of(search)
+    families = families_of(search, several)
     given = X_val is not None or y_val is not None
     refit_on = refit_on_what(search.refit, given, search.shots is not None)
     scorer = scorer_of(search.scoring, search)
@@ -164,8 +164,8 @@ def request_of(
         check_for_several_labels(search)
     read = _data_of_several_labels if several else _training_data
     data, classes = read(search, X, y, sample_weight)
-    for family in families:
-        loss_of(family, several).check_classes(len(classes))
+    for _, loss in families:
+        loss.check_classes(len(classes))
     check_own_k(search, len(classes))
     ks = usable_ks(search.ks, len(classes))
     validation = None
@@ -180,20 +180,18 @@ def request_of(
     else:
         folds = folds_of(search.cv, data, groups)
     if refit_on == "nothing" and len(folds) != 1:
-        raise ValueError(
-            f"refit='train' needs a single split into training and validation; cv makes "
-            f"{len(folds)}. Use refit='all', or give X_val and y_val."
-        )
+        needs = " needs a single split into training and validation; "
+        makes = Setting("cv") + f" makes {len(folds)}. Use " + Setting("refit", "all")
+        raise WordedError(Setting("refit", "train") + needs + makes + ", or give X_val and y_val.")
     if several:
         check_folds_of_several_labels(folds)
     else:
         check_folds(folds, families, classes)
-    for family in families:
-        family.set_params(random_state=seed, normalize=None)
+    models = [model.set_params(random_state=seed, normalize=None) for model, _ in families]
     limits = (search.max_extensions, search.patience, search.refine)
     return Request(
-        families,
-        [Grid(Cs, *limits) for _ in families],
+        models,
+        [Grid(Cs, *limits) for _ in models],
         Measure(ks, scorer),
         data,
         folds,
@@ -273,8 +271,8 @@ def _validation_data(search: Any, X_val: Any, y_val: Any, data: Part, classes: N
 # --- options besides the data --------------------------------------------------------------------
 
 
-def families_of(search: Any) -> list[TopKClassifier]:
-    """One unfitted classifier for each family to search, parameters checked."""
+def families_of(search: Any, multilabel: bool = False) -> list[tuple[TopKClassifier, Loss]]:
+    """One unfitted classifier for each family to search, parameters checked, and its loss."""
     names = TopKClassifier._get_param_names()
     shared = {name: getattr(search, name) for name in names if hasattr(search, name)}
     listed: Sequence[Any] = [search.loss] if search.losses is None else search.losses
@@ -288,13 +286,13 @@ def families_of(search: Any) -> list[TopKClassifier]:
         allowed = sorted(set(names) - _NOT_PER_FAMILY)
         unknown = sorted(set(own) - set(allowed), key=str)
         if unknown:
-            raise ValueError(f"a family in losses may set {', '.join(allowed)}; got {unknown[0]!r}")
+            may = f" may set {', '.join(allowed)}; got {unknown[0]!r}"
+            raise WordedError("a family in " + Setting("losses") + may)
         changes = {"random_state": None, "verbose": max(0, search.verbose - 1)}
         family = TopKClassifier(**{**shared, **own, **changes})
-        check_parameters(family)
-        families.append(family)
+        families.append((family, check_parameters(family, multilabel)))
     if not families:
-        raise ValueError("losses must hold at least one family; it is empty")
+        raise ParameterError("losses", "must hold at least one family; it is empty")
     return families
 
 
@@ -305,7 +303,7 @@ def usable_ks(ks: Any, n_classes: int) -> tuple[int, ...]:
         raise TypeError(f"ks must be a list of integers; got {ks!r}")
     listed = list(listed)
     if not listed:
-        raise ValueError("ks must hold at least one k; it is empty")
+        raise ParameterError("ks", "must hold at least one k; it is empty")
     for k in listed:
         if not isinstance(k, Integral) or isinstance(k, bool) or k < 1:
             problem = f" must be an integer, 1 or larger; got {k!r}"
@@ -343,7 +341,8 @@ def check_counts(search: Any) -> None:
                 name, f"must be an integer, {smallest} or larger{or_none}; got {value!r}"
             )
     if search.shots is not None and search.cv is not None:
-        raise ValueError("shots and cv both say what to train on: give one of them")
+        both = " both say what to train on: give one of them"
+        raise WordedError(Setting("shots") + " and " + Setting("cv") + both)
 
 
 def check_own_k(search: Any, n_classes: int) -> None:
@@ -362,20 +361,21 @@ def check_for_several_labels(search: Any) -> None:
     if search.shots is not None:
         raise ParameterError("shots", several)
     if search.scoring == "neg_log_loss":
-        raise ValueError(f"scoring='neg_log_loss' {several}")
+        raise WordedError(Setting("scoring", "neg_log_loss") + f" {several}")
 
 
 def check_refit(refit: Any) -> None:
     """Raise ValueError unless it is one of the choices."""
     if refit not in ("auto", "all", "train", "train+val"):
-        raise ValueError(f"refit must be 'auto', 'all', 'train' or 'train+val'; got {refit!r}")
+        problem = f"must be 'auto', 'all', 'train' or 'train+val'; got {refit!r}"
+        raise ParameterError("refit", problem)
 
 
 def refit_on_what(refit: Any, validation_given: bool, few_shot: bool) -> RefitOn:
     """What the final models are trained on; see :data:`RefitOn`."""
     check_refit(refit)
     if refit == "train+val" and not validation_given:
-        raise ValueError("refit='train+val' needs X_val and y_val")
+        raise WordedError(Setting("refit", "train+val") + " needs X_val and y_val")
     if refit in ("all", "train+val") or (refit == "auto" and not (validation_given or few_shot)):
         return "all"
     return "first" if few_shot else "nothing"

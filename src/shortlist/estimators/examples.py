@@ -14,6 +14,7 @@ from sklearn.utils import check_consistent_length, get_tags
 from sklearn.utils.validation import check_array, column_or_1d
 
 from shortlist.datasets.on_disk import JoinedRows, RowsOnDisk, rows_on_disk
+from shortlist.errors import ParameterError
 from shortlist.estimators.elsewhere import (
     HeldByWorkers,
     HeldElsewhere,
@@ -117,7 +118,8 @@ class _Elsewhere:
         return storage, storage.memory_plan
 
     def contents(self, model: Any) -> Contents:
-        raise ValueError("checkpoint is for examples that this process reads itself")
+        needs = "needs examples in this process's memory or files"
+        raise ParameterError("checkpoint", needs)
 
 
 class _WithWorkers(_Elsewhere):

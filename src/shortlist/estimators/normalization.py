@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from shortlist.errors import ParameterError
 from shortlist.solvers.storage.base import chunks
 
 #: What the parameter ``normalize`` may be.
@@ -14,7 +15,7 @@ CHOICES = (None, "l2")
 def check_normalize(normalize: Any) -> None:
     """Raise ValueError unless it is one of the choices."""
     if not (normalize is None or (isinstance(normalize, str) and normalize in CHOICES)):
-        raise ValueError(f"normalize must be None or 'l2'; got {normalize!r}")
+        raise ParameterError("normalize", f"must be None or 'l2'; got {normalize!r}")
 
 
 def normalized(X: Any, normalize: str | None) -> Any:

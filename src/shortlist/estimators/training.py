@@ -248,10 +248,10 @@ def check_scale(storage: Storage, costs: Costs) -> None:
     with np.errstate(over="ignore", invalid="ignore"):
         largest = max(float(storage.kappa.max()), float((costs.cost * storage.kappa).max()))
     if not largest < float(np.finfo(storage.dtype).max):
-        raise ValueError(
-            f"the squared norm of an example, or C times it, is {largest:.1e}, which "
-            f"{storage.dtype} cannot hold; scale the features, lower C or use float64"
-        )
+        large = f" times it, is {largest:.1e}, which {storage.dtype} cannot hold; "
+        lower = "scale the features, lower " + Setting("C") + " or use float64"
+        times = "the squared norm of an example, or " + Setting("C")
+        raise WordedError(times + large + lower)
 
 
 def seed_of(random_state: Any) -> int:
