@@ -13,12 +13,14 @@ A single piece of work, such as a fit, has a line of its own::
     with StatusLine(console) as line:
         line.show("softmax", ["epoch 7", "relative gap 1.2e-2"])
 
+The fits of a search share one, within :func:`one_line_for_fits`, and :func:`tell_fit` writes to it.
 :func:`byte_bar` is a bar for a download.
 """
 
 from __future__ import annotations
 
 import sys
+import threading
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -261,6 +263,42 @@ class StatusLine:
                 break
             text = longer
         return text
+
+
+def tell(text: str) -> None:
+    """Write a line on standard error."""
+    sys.stderr.write(f"{text}\n")
+
+
+# The line that the fits of a search share, and the lock of the threads that they run in.
+_shared: StatusLine | None = None
+_lock = threading.Lock()
+
+
+@contextmanager
+def one_line_for_fits(verbose: int) -> Iterator[None]:
+    """Within the body :func:`tell_fit` rewrites one line, where standard error is a terminal."""
+    global _shared
+    if verbose != 1 or not sys.stderr.isatty():  # from 2 on every fit has a line that it rewrites
+        yield
+        return
+    from rich.console import Console
+
+    with StatusLine(Console(stderr=True)) as line:
+        _shared = line
+        try:
+            yield
+        finally:
+            _shared = None
+
+
+def tell_fit(title: str, parts: Sequence[str]) -> None:
+    """Tell what a fit of a search has reached."""
+    with _lock:
+        if _shared is None:
+            tell(f"{title}: {', '.join(parts)}")
+        else:
+            _shared.show(title, parts)
 
 
 class _ByteBar:

@@ -196,6 +196,24 @@ def test_what_fit_would_refuse_is_told_before_there_is_data(make):
             model.check_trainable(n_classes, multilabel=several)
 
 
+@pytest.mark.parametrize("loss", ["entropy", "smooth_hinge", "hinge", "ova_hinge"])
+def test_smooth_losses_start_from_weights(loss):
+    model = TopKClassifier(loss)
+    assert model.starts_from_weights() == model.make_loss().smooth
+
+
+def test_features_are_named_as_a_fit_to_a_frame_does():
+    pandas = pytest.importorskip("pandas")
+    X, y = np.eye(3), [0, 1, 2]
+    framed = TopKClassifier().fit(pandas.DataFrame(X, columns=[*"abc"]), y)
+    model = TopKClassifier().fit(X, y)
+    with pytest.raises(ValueError, match="names must be 3, one for each feature; got 2"):
+        model.name_features([*"ab"])
+    model.name_features([*"abc"])
+    assert model.feature_names_in_.dtype == framed.feature_names_in_.dtype
+    assert model.feature_names_in_.tolist() == framed.feature_names_in_.tolist()
+
+
 def test_a_search_is_checked_for_each_of_its_losses():
     search = TopKClassifierCV(losses=["hinge", {"loss": "entropy", "k": 5}])
     search.check_trainable(6)

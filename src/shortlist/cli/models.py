@@ -71,6 +71,17 @@ def check_trainable(model: Any, examples: LabeledData) -> None:
     model.check_trainable(len(labels), sparse.issparse(examples.y))
 
 
+def check_kind_of_labels(model: Any, data: LabeledData, name: str) -> bool:
+    """Whether examples have several labels; DataError unless the model, so named, agrees."""
+    from scipy import sparse
+
+    several = sparse.issparse(data.y)
+    if several != getattr(model, "multilabel_", False):
+        here, there = ("several labels", "one") if several else ("one label", "several")
+        raise DataError(f"has {here} an example, but {name} has {there}", path=data.source)
+    return several
+
+
 def checked_length(model: Any, k: int | None, option: str = "-k") -> int:
     """The length of shortlists that was asked for, or else the model's own."""
     most = len(model.classes_)
@@ -172,11 +183,9 @@ class Classes:
 
 def remember_names(model: Any, data: LabeledData) -> None:
     """Let a model keep the names of its features, if every one has a name of its own."""
-    import numpy as np
-
     names = data.feature_names
     if names is not None and len(set(names)) == data.n_features:
-        model.feature_names_in_ = np.array(names, dtype=object)
+        model.name_features(names)
 
 
 def read_validation(like: Reading, name: str, options: ReadingOptions) -> LabeledData:

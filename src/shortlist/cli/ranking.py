@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shortlist.cli.data import how_read
-from shortlist.cli.models import score_blocks
+from shortlist.cli.models import check_kind_of_labels, score_blocks
 from shortlist.errors import DataError
 
 if TYPE_CHECKING:
@@ -98,14 +98,7 @@ class ClassReport:
 
 def rank_labels(model: Any, data: LabeledData, ties: str = "optimistic") -> Ranking:
     """Rank the labels of every example among the model's scores."""
-    from scipy import sparse
-
-    several = sparse.issparse(data.y)
-    if several != getattr(model, "multilabel_", False):
-        here, there = ("several labels", "one label") if several else ("one label", "several")
-        raise DataError(
-            f"has {here} an example, but the model's data had {there}", path=data.source
-        )
+    several = check_kind_of_labels(model, data, "the model")
     return (_rank_sets if several else _rank_single)(model, data, ties)
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from shortlist._text import Phrase, Setting, few
-from shortlist.cli.models import load_model, reading_of
+from shortlist.cli.models import check_kind_of_labels, load_model, reading_of
 from shortlist.cli.options import KernelOptions, MachineOptions
 from shortlist.errors import DataError
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from shortlist.datasets.containers import LabeledData
     from shortlist.datasets.reading import Reading
 
-_OF_THE_LOSS = ("loss", "k", "variant", "smoothing", "margins", "rank_weights")
+_LOSS_PARAMETERS = ("loss", "k", "variant", "smoothing", "margins", "rank_weights")
 _SHOWN_LABELS = 5
 
 
@@ -31,14 +31,8 @@ class SavedStart:
 
     def check_labels(self, data: LabeledData) -> None:
         """Raise unless data has labels of the kind that the model knows, and just these."""
-        from scipy import sparse
-
-        several = sparse.issparse(data.y)
-        if several != self.model.multilabel_:
-            here, there = ("several labels", "one") if several else ("one label", "several")
-            raise DataError(f"has {here} an example, but {self.path} has {there}", path=data.source)
-        if several:
-            return  # read for the labels of the model
+        if check_kind_of_labels(self.model, data, self.path):
+            return  # several labels: they are read for those of the model
         labels, known = set(np.unique(data.y).tolist()), set(self.model.classes_.tolist())
         if labels - known:
             listed = few(sorted(labels - known), _SHOWN_LABELS)
@@ -66,16 +60,14 @@ def open_start(
 
 
 def _check_loss(model: TopKClassifier, wanted: TopKClassifier, path: str) -> None:
-    from shortlist.estimators.starts import starts_from_weights
-
     loss = wanted.make_loss(model.multilabel_)
-    if not starts_from_weights(loss):
+    if not wanted.starts_from_weights(model.multilabel_):
         hinge = "is trained by its duals, which model files do not keep: leave out --warm-start"
         raise ValueError(f"{wanted.loss} {hinge}")
     if model.make_loss(model.multilabel_) == loss:
         return
     words = Phrase("was trained with ")
-    for name in _OF_THE_LOSS:
+    for name in _LOSS_PARAMETERS:
         if getattr(model, name) != getattr(wanted, name):
             words = words + Setting(name, getattr(model, name)) + ", "
     raise DataError(words + "and a warm start takes the same loss", path=path)

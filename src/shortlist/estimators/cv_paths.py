@@ -17,13 +17,13 @@ from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import threadpool_limits
 
 from shortlist._memory import available_bytes
+from shortlist._progress import tell_fit
 from shortlist.estimators.certified import distances_of_classes
 from shortlist.estimators.cv_folds import Fold, Part
 from shortlist.estimators.cv_grid import ACCURACY_ROUNDING
 from shortlist.estimators.cv_measure import Measure, Measured
 from shortlist.estimators.linear import TopKClassifier
 from shortlist.estimators.paths import ModelPath
-from shortlist.estimators.progress import tell_fit
 from shortlist.estimators.starts import LastFit
 from shortlist.estimators.training import constant_feature
 from shortlist.solvers.threads import one_blas_thread

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from sklearn.utils import check_consistent_length
 from sklearn.utils.validation import _check_sample_weight, column_or_1d
 
+from shortlist._progress import one_line_for_fits
 from shortlist._text import Setting
 from shortlist.errors import ParameterError, WordedError
 from shortlist.estimators.convergence import level_outside
@@ -37,7 +38,6 @@ from shortlist.estimators.cv_paths import (
 from shortlist.estimators.linear import TopKClassifier
 from shortlist.estimators.multilabel import is_indicator
 from shortlist.estimators.normalization import normalized
-from shortlist.estimators.progress import one_line_for_fits
 from shortlist.estimators.training import (
     check_input,
     check_parameters,

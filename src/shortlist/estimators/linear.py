@@ -1,6 +1,5 @@
 """The linear classifier."""
 
-import sys
 from collections.abc import Callable
 from typing import Any, Self
 
@@ -8,6 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
+from shortlist._progress import tell
 from shortlist.estimators.callbacks import CallbackSupportMixin, with_callbacks
 from shortlist.estimators.certified import CertifiedShortlists
 from shortlist.estimators.examples import examples_of
@@ -23,7 +23,7 @@ from shortlist.estimators.normalization import normalized
 from shortlist.estimators.paths import PathMixin
 from shortlist.estimators.problem import TrainedClassifier
 from shortlist.estimators.shortlists import folded, unfolded
-from shortlist.estimators.starts import LoadedFit, Rows
+from shortlist.estimators.starts import LoadedFit, Rows, starts_from_weights
 from shortlist.estimators.training import (
     check_input,
     constant_feature,
@@ -221,6 +221,13 @@ class TopKClassifier(
         self._keep(problem, rows, solution)
         return self
 
+    def starts_from_weights(self, multilabel: bool = False) -> bool:
+        """Whether a warm start needs weights alone, which is what model files keep.
+
+        Hinges start from their duals. ``multilabel``: for examples with several right labels.
+        """
+        return starts_from_weights(self.make_loss(multilabel))
+
     def _checked(self, X: Any, y: Any, loss: Loss) -> tuple[Any, Any]:
         return examples_of(X, self.memory_limit).checked(self, y, loss.multilabel)
 
@@ -230,7 +237,7 @@ class TopKClassifier(
         if plan is not None:
             self.memory_plan_ = plan
             if self.verbose:
-                sys.stderr.write(f"memory limit {self.memory_limit}: {plan}\n")
+                tell(f"memory limit {self.memory_limit}: {plan}")
         return storage
 
     def _accuracy_on(self, rows: Rows, X_val: Any, y_val: Any) -> Callable[[NDArray], float] | None:

@@ -1,12 +1,10 @@
-"""Progress of a fit, for people: see :class:`shortlist._progress.StatusLine`.
+"""How far a fit is, as parts of a line of ``shortlist._progress``, and how long it may take yet.
 
 Only computed gaps are shown, never estimates; between two of them the last one stands.
 """
 
 import math
-import sys
-import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 
 from shortlist._progress import StatusLine, duration, is_trusted
@@ -30,37 +28,6 @@ def with_progress(verbose: int, title: str, callback: Callback | None) -> Iterat
             return callback(progress) if callback is not None else None
 
         yield told
-
-
-# The line that the fits of a search share, and the lock of the threads that they run in.
-_shared: StatusLine | None = None
-_lock = threading.Lock()
-
-
-@contextmanager
-def one_line_for_fits(verbose: int) -> Iterator[None]:
-    """Within the body :func:`tell_fit` rewrites one line, where standard error is a terminal."""
-    global _shared
-    if verbose != 1 or not sys.stderr.isatty():  # from 2 on every fit has a line that it rewrites
-        yield
-        return
-    from rich.console import Console
-
-    with StatusLine(Console(stderr=True)) as line:
-        _shared = line
-        try:
-            yield
-        finally:
-            _shared = None
-
-
-def tell_fit(title: str, parts: Sequence[str]) -> None:
-    """Tell what a fit of a search has reached."""
-    with _lock:
-        if _shared is None:
-            sys.stderr.write(f"{title}: {', '.join(parts)}\n")
-        else:
-            _shared.show(title, parts)
 
 
 def _parts(progress: Progress, seconds_left: float | None) -> list[str]:

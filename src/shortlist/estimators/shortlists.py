@@ -1,6 +1,7 @@
 """What the estimators share: from scores to labels, shortlists, probabilities and accuracy."""
 
 import warnings
+from collections.abc import Sequence
 from typing import Any, Self
 
 import numpy as np
@@ -10,6 +11,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
+from shortlist.errors import ParameterError
 from shortlist.estimators.convergence import is_called_from, is_refitted_by_own_score, level_outside
 from shortlist.estimators.multilabel import indicator_of
 from shortlist.estimators.training import check_parameters, loss_of
@@ -68,6 +70,7 @@ class ShortlistClassifier(ClassifierMixin, BaseEstimator):
     """
 
     classes_: NDArray
+    n_features_in_: int
     multilabel_: bool = False
     loss: str
     k: int
@@ -97,6 +100,14 @@ class ShortlistClassifier(ClassifierMixin, BaseEstimator):
         """
         check_parameters(self)
         self.make_loss(multilabel).check_classes(n_classes)
+
+    def name_features(self, names: Sequence[str]) -> None:
+        """Keep the names of the features, as a fit to a data frame does."""
+        check_is_fitted(self)
+        if len(names) != self.n_features_in_:
+            problem = f"must be {self.n_features_in_}, one for each feature; got {len(names)}"
+            raise ParameterError("names", problem)
+        self.feature_names_in_ = np.array(names, dtype=object)
 
     def model_for(self, k: int) -> "ShortlistClassifier":
         """The classifier that answers for shortlists of k; a search has one for each k."""
