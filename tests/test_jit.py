@@ -1,7 +1,9 @@
 """Compilation by numba: kernels give the same results compiled, loaded or as plain Python."""
 
+import ast
 import gc
 import json
+from pathlib import Path
 from typing import NamedTuple
 
 import numba
@@ -9,9 +11,10 @@ import numpy as np
 import pytest
 from numba import types
 
-from shortlist import losses
+from shortlist import _jit_compiler, _jit_internals, losses
 from shortlist._jit import by_precision, is_array, kernel_array, njit, overloaded
 from shortlist._jit_compiler import can_be_unit
+from shortlist._jit_internals import INTERNALS, check_internals
 from shortlist.losses.kernels import gap_share
 from tests.instances import INSTANCES
 from tests.processes import run
@@ -240,6 +243,15 @@ assert _jit._jit_compiler is None
 print(json.dumps(special.lambertw_exp(1.0)))
 """
 
+WITHOUT_MEMBER = """
+import json
+from numba.core.codegen import CodeLibrary
+del CodeLibrary._set_compiled_object  # as if numba had given it another name
+from shortlist import _jit, special
+assert _jit._jit_compiler is None
+print(json.dumps(special.lambertw_exp(1.0)))
+"""
+
 WITHOUT_EVENTS = """
 import json, sys, types
 import numba, numpy as np
@@ -265,8 +277,32 @@ print(json.dumps(special.lambertw_exp(1.0)))
 """
 
 
-def test_a_numba_with_other_internals_still_compiles(tmp_path):
-    assert run(WITHOUT_INTERNALS, NUMBA_CACHE_DIR=tmp_path) == 1.0
+@pytest.mark.parametrize("code", [WITHOUT_INTERNALS, WITHOUT_MEMBER])
+def test_a_numba_with_other_internals_still_compiles(code, tmp_path):
+    assert run(code, NUMBA_CACHE_DIR=tmp_path) == 1.0
+
+
+@pytest.mark.parametrize(("kind", "names"), INTERNALS)
+def test_members_that_a_numba_lacks_are_missed_at_import(kind, names, monkeypatch):
+    check_internals()
+    for name in names:
+        renamed = ((kind, (*names, f"{name}_of_old")),)
+        monkeypatch.setattr(_jit_internals, "INTERNALS", renamed)
+        with pytest.raises(ImportError, match=f"{kind.__name__} of numba has no {name}_of_old"):
+            check_internals()
+
+
+def test_every_private_name_of_numba_is_checked():
+    """Those of ``_jit_compiler`` that it does not define itself."""
+    tree = ast.parse(Path(_jit_compiler.__file__).read_text(encoding="utf-8"))
+    used = {node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
+    used |= {node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)}
+    private = {name for name in used if name.startswith("_") and not name.startswith("__")}
+    own = {"_own", *vars(_jit_compiler), *vars(_jit_compiler._Library)} - {
+        name for _, names in INTERNALS for name in names
+    }
+    checked = {name for _, names in INTERNALS for name in names}
+    assert private - own - checked == {"_compiler"}  # of a dispatcher: guarded when it is used
 
 
 def test_a_numba_that_does_not_tell_of_compilations_still_compiles():
@@ -308,10 +344,13 @@ def test_a_kernel_that_cannot_be_serialised_is_compiled_each_time(tmp_path):
 
 
 EVERY_KERNEL = """
-import json
+import json, tempfile
 import numpy as np
 from scipy import sparse
-from shortlist import TopKClassifier, losses
+from shortlist import KernelTopKClassifier, TopKClassifier, losses
+from shortlist.estimators import elsewhere as limited
+from shortlist.solvers.memory import Placing
+from shortlist.solvers.strategy import train
 
 found = {}
 for name, parameters, scores, labels in json.loads(CASES):
@@ -334,6 +373,33 @@ for name in ("entropy", "smooth_hinge", "hinge"):
         assert model.result_.status == "converged"
         title = f"fit {name} {type(data).__name__} {data.dtype}"
         found[title] = [model.coef_.tolist(), model.result_.primal]
+
+# The other storages and strategies: inner products, pieces on disk, several labels, multipliers.
+place = limited.place
+limited.place = lambda *_: Placing(7 * 6 * 8, "memory", None)  # pieces of seven rows
+called = []
+solve, patience = train.solve_by_multipliers, train.EPOCHS_BEFORE_MULTIPLIERS
+train.EPOCHS_BEFORE_MULTIPLIERS = 2.0
+train.solve_by_multipliers = lambda *a: (called.append(1), solve(*a))[1]
+several = np.eye(4, dtype=int)[y] | np.eye(4, dtype=int)[(y + 1) % 4]
+with tempfile.NamedTemporaryFile(suffix=".npy") as file:
+    np.save(file, X)
+    file.flush()
+    on_disk = np.load(file.name, mmap_mode="r")
+    for title, model, data, labels in [
+        ("kernel", KernelTopKClassifier("smooth_hinge", k=2, kernel="rbf"), X, y),
+        ("pieces", TopKClassifier("smooth_hinge", memory_limit="1GB"), on_disk, y),
+        ("several", TopKClassifier("smooth_hinge", k=2), X, several),
+        ("multipliers", TopKClassifier("hinge"), X, y),
+    ]:
+        cost = 10.0 if title == "multipliers" else 0.1
+        model.set_params(C=cost, tol=1e-5, random_state=0).fit(data, labels)
+        assert model.result_.status == "converged"
+        assert ("pieces" in getattr(model, "memory_plan_", "")) == (title == "pieces")
+        assert len(called) == (title == "multipliers")
+        found[f"fit {title}"] = [model.decision_function(X).tolist(), model.result_.primal]
+train.solve_by_multipliers, train.EPOCHS_BEFORE_MULTIPLIERS = solve, patience
+limited.place = place
 print(json.dumps(found))
 """
 

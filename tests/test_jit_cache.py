@@ -96,6 +96,7 @@ def _install(site: Path) -> Path:
         "_jit",
         "_jit_cache",
         "_jit_compiler",
+        "_jit_internals",
     )
     for name in needed:
         shutil.copy(PACKAGE / f"{name}.py", site / "shortlist")

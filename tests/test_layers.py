@@ -24,7 +24,7 @@ FLOORS = [
         "_signals",
         "_sparse",
     },
-    {"_jit_cache", "_jit_compiler", "_compiling", "_jit", "_progress"},
+    {"_jit_cache", "_jit_compiler", "_jit_internals", "_compiling", "_jit", "_progress"},
     {"_blas", "_native", "_encoding", "_state_files", "special", "datasets"},
     {"projections"},
     {"losses"},

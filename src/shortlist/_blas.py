@@ -10,13 +10,12 @@ import sys
 from functools import cache
 from typing import Any, NamedTuple
 
-import numba
 import numpy as np
 from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
-from shortlist._jit import njit
+from shortlist._jit import DISABLED, njit
 
 
 class Blas(NamedTuple):
@@ -149,7 +148,7 @@ def _syrk(typingctx: Any, blas: Any, x: Any, g: Any) -> Any:
     return types.void(blas, x, g), codegen
 
 
-if numba.config.DISABLE_JIT:
+if DISABLED:
     # Kernels run as plain Python: NumPy multiplies.
 
     def multiply(blas, a, b, c):

@@ -1,18 +1,18 @@
-"""The only door to numba: how every kernel of the package is compiled and cached.
+"""The only place kernels are compiled, and kept on disk.
 
 ``njit``         compiles a kernel; ``sums=True`` lets the compiler reorder its sums (SIMD).
 ``kernel_array`` puts an array into the one layout kernels are compiled for.
 ``overloaded``   makes a function that picks its kernel by the types of its arguments.
 ``by_precision`` is the common case of it: one kernel for float32, another for float64.
 ``is_array``     tells an array's type from others, for such a choice.
+``DISABLED``     tells that kernels run as plain Python, by ``NUMBA_DISABLE_JIT=1``.
 
 Kernels can be called from Python and from other kernels. They do not call themselves.
 
 Compiled kernels are kept on disk in a folder named by a hash of all sources that hold kernels,
 since a kernel contains the code of the helpers it calls. The folder lies below
 ``NUMBA_CACHE_DIR`` if that is set, else in ``SHORTLIST_CACHE`` or the user's cache. Where nothing
-can be written, or with ``SHORTLIST_JIT_CACHE=0``, kernels compile anew in each process. With
-``NUMBA_DISABLE_JIT=1`` they run as plain Python.
+can be written, or with ``SHORTLIST_JIT_CACHE=0``, kernels compile anew in each process.
 """
 
 import inspect
@@ -33,8 +33,10 @@ except Exception:
     # This numba has other internals: kernels compile as numba does it, and are not kept.
     _jit_compiler = None  # type: ignore[assignment]
 
-__all__ = ["by_precision", "is_array", "kernel_array", "njit", "overloaded"]
+__all__ = ["DISABLED", "by_precision", "is_array", "kernel_array", "njit", "overloaded"]
 
+# Whether kernels run as plain Python.
+DISABLED = bool(numba.config.DISABLE_JIT)
 # fastmath as a whole would break isnan and isinf. Contraction (FMA) is harmless everywhere;
 # reordering is allowed only where a kernel asks for it.
 _CAREFUL = {"contract"}
@@ -62,7 +64,7 @@ def njit(
         return lambda f: njit(f, sums=sums, maxima=maxima, inline=inline)
     math = _REORDERED if sums else _MAXIMA if maxima else _CAREFUL
     options = {**_OPTIONS, "fastmath": math, "forceinline": inline}
-    if numba.config.DISABLE_JIT:
+    if DISABLED:
         return function
     if _jit_compiler is None:
         return numba.njit(**options)(function)

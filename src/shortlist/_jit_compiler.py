@@ -14,7 +14,8 @@ numba a call that is not inlined may end up in any copy of the function that the
 loaded, and copies differ in their rounding.
 
 Everything here is tied to numba's internals, hence the bound on its version. Importing this
-module fails if a name is missing; :func:`guard_compilation` handles what fails later.
+module fails if a name is missing (``_jit_internals`` has those inside classes);
+:func:`guard_compilation` handles what fails later.
 """
 
 import hashlib
@@ -33,6 +34,9 @@ from numba.core.typed_passes import AnnotateTypes, NoPythonBackend
 
 from shortlist._compiling import no_garbage_collection
 from shortlist._jit_cache import kernel_identity
+from shortlist._jit_internals import check_internals
+
+check_internals()
 
 # Settings of numba that change the code it makes.
 _SETTINGS = ("OPT", "LOOP_VECTORIZE", "SLP_VECTORIZE", "BOUNDSCHECK", "DEBUGINFO_DEFAULT")
@@ -201,7 +205,7 @@ class _Pass(LoweringPass):
         super().__init__()
 
 
-def _part_arrays(flags: Any) -> None:
+def _promise_no_overlap(flags: Any) -> None:
     """Let LLVM know that the arrays of a kernel that may reorder its sums do not overlap.
 
     Otherwise LLVM makes two loops of one: with SIMD, and without for arrays that might overlap. It
@@ -220,7 +224,7 @@ class _PrepareWhole(_Pass):
     def run_pass(self, state: Any) -> bool:
         # Nothing calls a kernel through a pointer.
         state.flags.no_cfunc_wrapper = True
-        _part_arrays(state.flags)
+        _promise_no_overlap(state.flags)
         state.library = _Whole(state.targetctx.codegen(), state.func_id.func_qualname)
         # The machine code is kept for the cache.
         state.library.enable_object_caching()
@@ -228,7 +232,7 @@ class _PrepareWhole(_Pass):
 
 
 def _called_by_kernels_only(flags: Any) -> None:
-    _part_arrays(flags)
+    _promise_no_overlap(flags)
     flags.no_cfunc_wrapper = True
     flags.no_cpython_wrapper = True
     flags.no_compile = True

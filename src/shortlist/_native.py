@@ -11,7 +11,6 @@ without a count.
 import time
 from typing import Any
 
-import numba
 from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
@@ -20,7 +19,7 @@ from shortlist._blas import Call
 from shortlist._blas import add_both_transposed as add_both_transposed
 from shortlist._blas import blas_for as blas_for
 from shortlist._blas import multiply_transposed as multiply_transposed
-from shortlist._jit import njit
+from shortlist._jit import DISABLED, njit
 
 # Rounds of a waiting loop before the thread offers its core to others: about a tenth of a
 # millisecond. On a busy machine the thread that is waited for may need this core.
@@ -199,7 +198,7 @@ def _wait_for_all(blas, signals, line, value):
     return True
 
 
-if numba.config.DISABLE_JIT:
+if DISABLED:
     # Kernels run as plain Python: no thread waits for another.
 
     def wait_for(blas, signals, place, value):

@@ -33,14 +33,13 @@ def warm(
     Kernels are compiled for the processor at hand and kept for all later processes: useful when
     an image is built, or before tests run. All of them take some minutes.
     """
-    import numba
-
     from shortlist._compiling import compilation
+    from shortlist._jit import DISABLED
     from shortlist._jit_cache import SUFFIX, cache_place
     from shortlist.cli.output import readable_size, report
 
     place = cache_place()
-    if numba.config.DISABLE_JIT:
+    if DISABLED:
         _fail("nothing is compiled where NUMBA_DISABLE_JIT is set")
     if place.folder is None or place.obstacle:
         _fail(f"compiled kernels cannot be kept: {place.obstacle}")

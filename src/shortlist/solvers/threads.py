@@ -13,7 +13,7 @@ from functools import cache
 from threading import Lock
 from typing import Any
 
-import numba
+from shortlist._jit import DISABLED
 
 # More threads would wait for memory.
 MOST_THREADS = 16
@@ -60,7 +60,7 @@ class Crew:
 
 def crew_for(multiplications: float) -> Crew:
     """A crew for work that comes in pieces of so many multiplications."""
-    if numba.config.DISABLE_JIT:
+    if DISABLED:
         return Crew(1)
     return Crew(max(1, min(threads_allowed(), int(multiplications / MULTIPLICATIONS_PER_THREAD))))
 
