@@ -9,6 +9,8 @@ import pytest
 from scipy import sparse
 
 from shortlist.experiments import units as units_module
+from shortlist.experiments.lambert import LambertTask
+from shortlist.experiments.training_curves import TrainingTask
 from shortlist.experiments.units import PACKAGE, Task, Unit, UnitStore, code_hash, fingerprint
 
 
@@ -66,6 +68,25 @@ def test_other_parameters_or_work_are_another_unit(store, task):
     store.put(unit, RESULT)
     assert other.key != unit.key
     assert store.get(other) is None
+
+
+@dataclass(frozen=True)
+class TimedDouble(Double):
+    timed = True
+
+
+def test_times_of_another_processor_are_another_unit(store, monkeypatch):
+    store.put(Unit("a", TimedDouble(1)), RESULT)
+    store.put(Unit("a", Double(1)), RESULT)
+    assert store.get(Unit("a", TimedDouble(1))) == RESULT
+    monkeypatch.setattr(units_module, "processor_name", lambda: "another")
+    assert store.get(Unit("a", TimedDouble(1))) is None
+    assert store.get(Unit("a", Double(1))) == RESULT
+
+
+@pytest.mark.parametrize("task", [TrainingTask, LambertTask])
+def test_what_measures_times_says_so(task):
+    assert task.timed
 
 
 def test_other_code_or_packages_are_another_unit(store, monkeypatch):

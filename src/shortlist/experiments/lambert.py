@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from timeit import repeat
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy.special import wrightomega
@@ -40,6 +40,7 @@ class Measurements:
 class LambertTask(Task):
     """Measure errors and times at random arguments."""
 
+    timed: ClassVar[bool] = True
     points: int
     repeats: int
     seed: int

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -63,6 +63,7 @@ class TrainingTask(Task):
     objective is within the tolerance of it, or after so many seconds.
     """
 
+    timed: ClassVar[bool] = True
     loss: str
     data: str
     C: float

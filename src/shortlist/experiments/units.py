@@ -31,6 +31,7 @@ from threadpoolctl import threadpool_limits
 
 from shortlist._files import atomic_write
 from shortlist._json import plain, typed
+from shortlist._machine import processor_name
 from shortlist._progress import TaskProgress, progress_on
 from shortlist._signals import handled, leave
 
@@ -49,10 +50,12 @@ _SECONDS_BETWEEN_LOOKS = 0.5
 class Task(ABC):
     """The parameters of a computation, as plain data, and the computation itself.
 
-    Tasks are defined at a module's top level, because they may run in another process.
+    Tasks are defined at a module's top level, because they may run in another process. A ``timed``
+    one measures times, so that its results are those of one kind of processor.
     """
 
     uses_torch: ClassVar[bool] = False
+    timed: ClassVar[bool] = False
 
     @abstractmethod
     def run(self, payload: Any) -> Any:
@@ -84,11 +87,13 @@ class Unit:
         Computed once, by the process that made the unit: others may see its code elsewhere.
         """
         task = type(self.task)
+        machine = {"processor": processor_name()} if task.timed else {}
         return {
             "task": f"{task.__module__}.{task.__qualname__}",
             "code": _code_of(task),
             "packages": _versions(task.uses_torch),
             "parameters": plain(self.task, keep_nan=True),
+            **machine,
         }
 
     @property
