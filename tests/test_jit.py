@@ -348,7 +348,7 @@ import json, tempfile
 import numpy as np
 from scipy import sparse
 from shortlist import KernelTopKClassifier, TopKClassifier, losses
-from shortlist.estimators import elsewhere as limited
+from shortlist.estimators import limited
 from shortlist.solvers.memory import Placing
 from shortlist.solvers.strategy import train
 

@@ -1,4 +1,4 @@
-"""Text from files, made safe to show."""
+"""Text for messages: made safe to show, with settings that each reader knows by another name."""
 
 from __future__ import annotations
 

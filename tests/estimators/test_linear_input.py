@@ -9,13 +9,13 @@ import torch
 from scipy import sparse
 
 from shortlist import TopKClassifier
-from shortlist.estimators import elsewhere
+from shortlist.estimators import limited
 from tests.estimators.objectives import named_data, objective
 from tests.solvers.problems import make_data
 
 # So small a gap leaves the scores six digits, whatever the order of sums.
 EXACT = {"tol": 1e-12, "random_state": 0}
-open_storage = elsewhere.open_storage
+open_storage = limited.open_storage
 
 
 @pytest.fixture(scope="module")
@@ -190,7 +190,7 @@ def test_arrays_are_used_as_they_are(layout, dtype, writeable, data, monkeypatch
         used.append(storage.x)
         return storage
 
-    monkeypatch.setattr(elsewhere, "open_storage", spied)
+    monkeypatch.setattr(limited, "open_storage", spied)
     TopKClassifier(max_epochs=1).fit(X, data[1])
     # Rows that do not lie together are copied, once.
     assert [np.shares_memory(x, X) for x in used] == [layout == "C"]
@@ -202,7 +202,7 @@ def test_sparse_rows_are_used_as_they_are(data, monkeypatch):
     X = sparse.csr_array(data[0])
     used = []
     monkeypatch.setattr(
-        elsewhere, "open_storage", lambda x, bias: used.append(x) or open_storage(x, bias)
+        limited, "open_storage", lambda x, bias: used.append(x) or open_storage(x, bias)
     )
     TopKClassifier(max_epochs=1).fit(X, data[1])
     for part in ("data", "indices", "indptr"):

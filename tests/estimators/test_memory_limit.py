@@ -9,7 +9,7 @@ import pytest
 
 from shortlist import TopKClassifier
 from shortlist.datasets import read_dataset
-from shortlist.estimators import elsewhere
+from shortlist.estimators import limited
 from shortlist.solvers.memory import Placing
 from tests.solvers.problems import make_data
 
@@ -24,7 +24,7 @@ def mapped(tmp_path_factory):
 
 def small_pieces(monkeypatch, duals):
     """As if the limit left room for seven rows of five doubles."""
-    monkeypatch.setattr(elsewhere, "place", lambda *_: Placing(7 * 5 * 8, duals, None))
+    monkeypatch.setattr(limited, "place", lambda *_: Placing(7 * 5 * 8, duals, None))
 
 
 @pytest.mark.parametrize("duals", ["memory", "mapped", "none"])

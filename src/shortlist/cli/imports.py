@@ -15,7 +15,7 @@ from types import ModuleType
 #: Modules that others import and hardly ever use. They load at their first use.
 LAZY = frozenset(["asyncio", "numpy.f2py", "numpy.testing", "scipy.stats"])
 #: Modules that import a package if they can, and go on if they cannot.
-_CAN_DO_WITHOUT = {"sklearn.utils.fixes": "pandas", "numba.core.typing.cffi_utils": "cffi"}
+_OPTIONAL_IMPORTS = {"sklearn.utils.fixes": "pandas", "numba.core.typing.cffi_utils": "cffi"}
 
 
 class _QuickFinder(MetaPathFinder):
@@ -24,14 +24,14 @@ class _QuickFinder(MetaPathFinder):
     def find_spec(
         self, name: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        if name not in LAZY and name not in _CAN_DO_WITHOUT:
+        if name not in LAZY and name not in _OPTIONAL_IMPORTS:
             return None
         spec = PathFinder.find_spec(name, path, target)
         if spec is not None and spec.loader is not None:
             if name in LAZY:
                 spec.loader = LazyLoader(spec.loader)
             else:
-                spec.loader = _Without(_CAN_DO_WITHOUT[name], spec.loader)
+                spec.loader = _Without(_OPTIONAL_IMPORTS[name], spec.loader)
         return spec
 
 

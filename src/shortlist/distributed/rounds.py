@@ -25,9 +25,9 @@ class Squares(NamedTuple):
 
 
 class Sigma(NamedTuple):
-    """How much longer a worker takes its steps to be for W, since the others' changes are added.
+    """Safety factors of a round: workers visit with costs sigma C_i.
 
-    The intercept has its own. Its feature is the same in all examples, so that workers change it
+    So the sum of their changes does not overshoot. The intercept has its own. Its feature is the same in all examples, so that workers change it
     alike: two of them with 256 examples a round need 1.2 for it, and 1.01 for the features.
     """
 

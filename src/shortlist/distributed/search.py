@@ -23,7 +23,7 @@ from shortlist.distributed.cluster import Cluster
 from shortlist.distributed.group import cause_of
 from shortlist.distributed.shards import shards_of_arrays
 from shortlist.distributed.storage import rows_with_workers
-from shortlist.estimators.convergence import level_outside
+from shortlist.estimators.callers import level_outside
 from shortlist.estimators.cv_folds import Fold, Part
 from shortlist.estimators.cv_paths import PATHS_RUNNER, SearchPath
 from shortlist.estimators.paths import in_order_given

@@ -32,9 +32,9 @@ from shortlist.distributed.group import Group
 from shortlist.distributed.rounds import Rounds, Sigma
 from shortlist.distributed.shards import Shard
 from shortlist.distributed.sums import add
-from shortlist.distributed.worker import Loaded, Opened
+from shortlist.distributed.worker import Loaded, WorkerStorage
 from shortlist.errors import DataError
-from shortlist.estimators.elsewhere import check_memory_limit
+from shortlist.estimators.limited import check_memory_limit
 from shortlist.losses.base import Loss
 from shortlist.solvers.duals import Duals
 from shortlist.solvers.storage.base import (
@@ -174,7 +174,7 @@ class RemoteStorage(ExplicitWeights, NoSupportVisits):
     An epoch is made of CoCoA+ rounds: see ``rounds``, also for ``sigma``.
     """
 
-    def __init__(self, rows: RemoteRows, opened: list[Opened]) -> None:
+    def __init__(self, rows: RemoteRows, opened: list[WorkerStorage]) -> None:
         self.group = rows.group
         self.bounds = rows.bounds
         self.n, self.d = rows.shape

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shortlist.distributed.rounds import Sigma, Squares
-from shortlist.solvers.kernels.messages import add_changes, write_change
+from shortlist.solvers.kernels.messages import sum_worker_changes, write_change
 
 
 def subtract(own: NDArray, weights: NDArray, sigma: Sigma, change: NDArray) -> Squares:
@@ -30,7 +30,7 @@ def add(changes: NDArray, weights: NDArray, own: NDArray) -> tuple[Squares, floa
     if by_class:
         changes, weights, own = changes.transpose(0, 2, 1), weights.T, own.T
     summed, copied = np.ascontiguousarray(weights), np.ascontiguousarray(own)
-    *squares, norm = add_changes(np.ascontiguousarray(changes), by_class, summed, copied)
+    *squares, norm = sum_worker_changes(np.ascontiguousarray(changes), by_class, summed, copied)
     if not np.shares_memory(summed, weights):  # one row of W in Fortran's order
         weights[:], own[:] = summed, copied
     return Squares(*squares), norm

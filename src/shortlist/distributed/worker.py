@@ -53,7 +53,7 @@ class Loaded:
     process: int
 
 
-class Opened(NamedTuple):
+class WorkerStorage(NamedTuple):
     """A worker's storage: |x_i|^2, whether duals are kept, and how a limit on memory is."""
 
     kappa: NDArray
@@ -67,7 +67,7 @@ class Worker:
     storage: Any  # of explicit rows, in memory or in pieces
     state: State
     costs: Costs
-    bold: tuple[NDArray, NDArray]
+    scaled: tuple[NDArray, NDArray]
     number: int = 0
     # Where workers of one machine add up their changes.
     board: Board | None = None
@@ -115,9 +115,9 @@ class Worker:
         loss: Loss,
         normalize: str | None,
         number: int,
-    ) -> Opened:
+    ) -> WorkerStorage:
         """Make the storage of the worker with this number."""
-        from shortlist.estimators.elsewhere import normalized_rows, open_limited, store_examples
+        from shortlist.estimators.limited import normalized_rows, open_limited, store_examples
 
         x, storage, plan = normalized_rows(self.x, normalize), None, None
         if self.limit is not None:
@@ -125,7 +125,7 @@ class Worker:
         if storage is None:
             storage = store_examples(x[:].astype(dtype, copy=False), bias)
         self.storage, self.number = storage, number
-        return Opened(storage.kappa, storage.keeps_duals, plan)
+        return WorkerStorage(storage.kappa, storage.keeps_duals, plan)
 
     def join(self, place: Place, node: str) -> bool:
         """Take part in sums on the board of a driver on this node; whether it can be reached."""
@@ -143,8 +143,8 @@ class Worker:
         from shortlist.solvers.storage import Costs
 
         self.costs = Costs(np.array(y), np.array(cost))
-        # Room for what visits see in place of |x_i|^2 and C_i.
-        self.bold = np.zeros(self.storage.n), np.zeros(self.storage.n)
+        # Buffers for the scaled |x_i|^2 and C_i of a round.
+        self.scaled = np.zeros(self.storage.n), np.zeros(self.storage.n)
 
     def set_zero_duals(self, m: int, sparse: bool) -> None:
         from shortlist.solvers.storage import State
@@ -216,11 +216,11 @@ class Worker:
         state.weights, state.rounding = own, 0.0
         gap, moves = 0.0, 0
         if rows.size:
-            storage, bold = self._bold(sigma, rows)
+            storage, scaled = self._scaled(sigma, rows)
             if rounds.kind == "epoch":
-                gap = sum(storage.epoch(loss, rows, state, bold, every, crew))
+                gap = sum(storage.epoch(loss, rows, state, scaled, every, crew))
             else:
-                gap, moved = storage.support_pass(loss, rows, state, bold)
+                gap, moved = storage.support_pass(loss, rows, state, scaled)
                 self.moved, moves = (*self.moved, moved), moved.size
         own = state.weights
         own[-1] *= own.dtype.type(ratio)
@@ -228,14 +228,14 @@ class Worker:
         rounding = state.rounding / (sigma.features * min(1.0, ratio)) ** 2
         return Visited(gap / sigma.features, rounding, moves), own
 
-    def _bold(self, sigma: Sigma, rows: NDArray) -> tuple[Any, Costs]:
+    def _scaled(self, sigma: Sigma, rows: NDArray) -> tuple[Any, Costs]:
         """The storage and the costs to visit these rows with."""
         from shortlist.solvers.storage import Costs
 
         ratio = sigma.intercept / sigma.features
         storage = copy(self.storage)
         storage.bias = self.storage.bias * math.sqrt(ratio)
-        storage.kappa, cost = self.bold
+        storage.kappa, cost = self.scaled
         storage.kappa[rows] = self.storage.kappa[rows] + (ratio - 1.0) * self.storage.bias**2
         cost[rows] = sigma.features * self.costs.cost[rows]
         return storage, Costs(self.costs.y, cost)

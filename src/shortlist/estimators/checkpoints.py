@@ -29,7 +29,7 @@ from shortlist._state_files import (
     write_state,
 )
 from shortlist.errors import CheckpointError
-from shortlist.estimators.convergence import level_outside
+from shortlist.estimators.callers import level_outside
 from shortlist.estimators.examples import contents_of_rows, examples_of
 from shortlist.solvers.duals import Duals, SparseDuals, as_plain
 from shortlist.solvers.problem import Problem

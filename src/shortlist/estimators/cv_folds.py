@@ -11,7 +11,7 @@ from sklearn.model_selection import check_cv
 
 from shortlist._text import Setting
 from shortlist.errors import WordedError
-from shortlist.estimators.convergence import level_outside
+from shortlist.estimators.callers import level_outside
 from shortlist.estimators.linear import TopKClassifier
 from shortlist.losses import Loss
 from shortlist.solvers.memory import training_bytes

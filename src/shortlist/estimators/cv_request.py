@@ -14,7 +14,7 @@ from sklearn.utils.validation import _check_sample_weight, column_or_1d
 from shortlist._progress import one_line_for_fits
 from shortlist._text import Setting
 from shortlist.errors import ParameterError, WordedError
-from shortlist.estimators.convergence import level_outside
+from shortlist.estimators.callers import level_outside
 from shortlist.estimators.cv_folds import (
     Fold,
     Part,

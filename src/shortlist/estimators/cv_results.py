@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 
 from shortlist._text import Setting
 from shortlist.errors import Worded
-from shortlist.estimators.convergence import NotConvergedWarning, level_outside
+from shortlist.estimators.callers import level_outside
+from shortlist.estimators.convergence import NotConvergedWarning
 from shortlist.estimators.cv_grid import Grid, best_row
 from shortlist.estimators.cv_paths import Choice, FitOutcome, SearchPath
 from shortlist.estimators.linear import TopKClassifier

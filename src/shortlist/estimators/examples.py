@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_array, column_or_1d
 
 from shortlist.datasets.on_disk import JoinedRows, RowsOnDisk, rows_on_disk
 from shortlist.errors import ParameterError
-from shortlist.estimators.elsewhere import (
+from shortlist.estimators.limited import (
     HeldByWorkers,
     HeldElsewhere,
     check_memory_limit,

@@ -12,7 +12,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from shortlist.errors import ParameterError
-from shortlist.estimators.convergence import is_called_from, is_refitted_by_own_score, level_outside
+from shortlist.estimators.callers import is_called_from, is_refitted_by_own_score, level_outside
 from shortlist.estimators.multilabel import indicator_of
 from shortlist.estimators.training import check_parameters, loss_of
 from shortlist.losses import Loss

@@ -16,8 +16,8 @@ from sklearn.utils.validation import _check_sample_weight, validate_data
 from shortlist import losses
 from shortlist._text import Setting
 from shortlist.errors import ParameterError, WordedError
-from shortlist.estimators.elsewhere import check_memory_limit
 from shortlist.estimators.inputs import as_matrix
+from shortlist.estimators.limited import check_memory_limit
 from shortlist.estimators.multilabel import encode_indicator
 from shortlist.estimators.normalization import check_normalize
 from shortlist.losses.registry import entry_of, taking

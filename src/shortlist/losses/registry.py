@@ -12,7 +12,7 @@ from shortlist.errors import ParameterError, WordedError
 from shortlist.losses.base import Loss
 from shortlist.losses.entries import ALIASES, ENTRIES, Entry, Parameters, entry_of, names
 from shortlist.losses.margins import check_margins
-from shortlist.projections.checks import HINGE_VARIANTS, VARIANTS, check_variant, check_weights
+from shortlist.projections.checks import HINGE_VARIANTS, VARIANTS, check_rank_weights, check_variant
 
 __all__ = [
     "ENTRIES",
@@ -108,7 +108,7 @@ def get(
     if margins is not None:
         given = given._replace(margins=check_margins(margins))
     if rank_weights is not None:
-        ranks = check_weights("rank_weights", rank_weights)
+        ranks = check_rank_weights("rank_weights", rank_weights)
         positive = ranks[ranks > 0]
         given = given._replace(rank_weights=positive / positive.sum())
     return entry.make(given)
@@ -147,7 +147,7 @@ def mixture_weights(shares: Mapping[int, float]) -> NDArray:
     weights = np.zeros(max(shares, default=0))
     for k, share in shares.items():
         weights[:k] += share / k
-    return check_weights("the shares of a mixture", weights)
+    return check_rank_weights("the shares of a mixture", weights)
 
 
 def table() -> list[dict[str, str]]:

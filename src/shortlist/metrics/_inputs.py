@@ -50,7 +50,7 @@ def check_k(k: int, n_classes: int, name: str = "k") -> int:
     return int(k)
 
 
-def check_weights(sample_weight: ArrayLike | None, n_samples: int) -> NDArray[np.float64]:
+def check_sample_weight(sample_weight: ArrayLike | None, n_samples: int) -> NDArray[np.float64]:
     """Nonnegative weights with a positive, finite sum; ones by default."""
     if sample_weight is None:
         return np.ones(n_samples)

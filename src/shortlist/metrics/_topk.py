@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from shortlist.metrics._inputs import check_k, check_scores, check_weights, columns_of_labels
+from shortlist.metrics._inputs import check_k, check_sample_weight, check_scores, columns_of_labels
 from shortlist.metrics._ranks import ranks_of_columns
 
 #: How a tie between the true label and others at the cut is counted.
@@ -120,7 +120,7 @@ def _hits(
         raise ValueError(f"ties must be one of {allowed}; got {ties!r}")
     n_samples, n_classes = scores.shape
     columns = columns_of_labels(y_true, labels, n_samples, n_classes)
-    weights = check_weights(sample_weight, n_samples)
+    weights = check_sample_weight(sample_weight, n_samples)
     ranks = _Ranks(*ranks_of_columns(scores, columns), weights, n_classes)
     if ties == "optimistic":
         _warn_if_ties_decide(ranks, ks)

@@ -59,7 +59,7 @@ def check_variant(variant: str, allowed: tuple[str, ...] = VARIANTS) -> str:
     return variant
 
 
-def check_weights(name: str, weights: ArrayLike, most: int | None = None) -> NDArray:
+def check_rank_weights(name: str, weights: ArrayLike, most: int | None = None) -> NDArray:
     """Weights of ranks: finite, zero or larger, not increasing, not all zero; at most so many."""
     ranks = np.array(weights)
     if ranks.dtype.kind not in "fiu" or ranks.ndim != 1 or ranks.size == 0:

@@ -25,7 +25,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from shortlist._jit import njit
-from shortlist.projections.checks import check_nonnegative, check_variant, check_weights, each_row
+from shortlist.projections.checks import (
+    check_nonnegative,
+    check_rank_weights,
+    check_variant,
+    each_row,
+)
 from shortlist.projections.selection import heapify, pop_largest
 from shortlist.projections.threshold import shift_to_maximum
 
@@ -241,5 +246,5 @@ def project_ordered_simplex(
     joint = check_variant(variant) == "alpha"
     rho = check_nonnegative("rho", rho)
     size = np.shape(a)[-1] if np.ndim(a) else 1
-    ranks = check_weights("weights", weights, size)
+    ranks = check_rank_weights("weights", weights, size)
     return each_row(a, lambda b, x: _project_rows(b, ranks, joint, rho, x))

@@ -38,9 +38,9 @@ from shortlist.solvers.threads import Crew
 
 # Of the gap asked for, the part that bounds on rounding may take before double is used.
 MOST_ROUNDING = 0.25
-# Where 1/2 |W|^2, which is about what training gains if C is small, is less than this share of
-# P(0), rounded losses would take more than a twentieth of a gap of 1e-3 of it.
-SMALL_GAIN = 0.02
+# Below this ratio of 1/2 |W|^2 to P(0), sum losses in double: rounding would take a twentieth of a
+# relative gap of 1e-3.
+MAX_GAIN_FOR_DOUBLE = 0.02
 # Examples a feature that second moments are made of.
 SAMPLES_PER_FEATURE = 10
 # A score larger than any margin: gradients there have their largest norm.
@@ -226,7 +226,7 @@ class Problem:
         """
         storage = self.storage
         square = squared_norm(weights)
-        wide = 0.5 * square < SMALL_GAIN * self.at_zero
+        wide = 0.5 * square < MAX_GAIN_FOR_DOUBLE * self.at_zero
         losses, gradient, lengths = storage.bounded_gradient(
             self.loss, weights, self.costs, self.crew, wide
         )

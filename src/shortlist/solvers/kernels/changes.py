@@ -20,10 +20,10 @@ CLASSES_PER_ENTRY = 8
 class Changes(NamedTuple):
     """Room for the changes of a block of B examples and m classes.
 
-    Row b of ``deltas`` (B, m) is the change of example b. The nonzeros of all listed examples, one
-    after the other, are the ``values`` of the ``classes``, of the examples ``owners``; those of the
-    first b examples are ``listed[b]`` of them. Of these b, ``full[b]`` have too many nonzeros for
-    the list: the first so many of ``numbers``.
+    Row b of ``deltas`` (B, m) is the change of example b. Entry e changes class ``classes[e]`` of
+    example ``owners[e]`` by ``values[e]``. The first b examples own the entries below
+    ``listed[b]``. ``full[b]`` of them have too many nonzeros; their numbers are
+    ``numbers[:full[b]]``.
     """
 
     deltas: NDArray

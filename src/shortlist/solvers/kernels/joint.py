@@ -435,7 +435,7 @@ def _square(w):
 
 
 @njit
-def add_changes(rows, numbers, cost, duals, begin, classes, slots, before, w):
+def subtract_dual_changes(rows, numbers, cost, duals, begin, classes, slots, before, w):
     """W -= sum_i C_i x_i (v_i - before)' over the entries listed; w by classes, in double."""
     for r in range(numbers.shape[0]):
         i = numbers[r]

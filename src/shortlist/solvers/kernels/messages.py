@@ -55,7 +55,7 @@ def _add_and_copy(total, begin, end, weights, own):
 
 
 @njit
-def add_changes(changes, by_class, weights, own):
+def sum_worker_changes(changes, by_class, weights, own):
     """weights += the sum of changes; own = weights. Also returns |weights|^2."""
     workers, rows, width = changes.shape
     total = np.empty(width, weights.dtype)

@@ -1,5 +1,6 @@
-"""Examples as kernels see them: dense rows, CSR rows or inner products, behind six functions.
+"""Examples as kernels see them: dense rows, CSR rows or inner products, behind seven functions.
 
+    fetch_features(rows, i)                     let the processor fetch x_i: soon it is read
     score_row(rows, i, w, s)                    s = W'x_i
     add_row(rows, i, delta, w)                  W += x_i delta'
     score_rows(rows, blas, begin, end, w, s)    the rows of s are W'x_i

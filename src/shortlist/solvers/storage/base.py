@@ -166,7 +166,7 @@ class OutdatedWeightsError(Exception):
 
 
 class Storage(Protocol):
-    """Examples with labels' costs left aside."""
+    """Examples without labels and costs."""
 
     n: int
     dtype: np.dtype
@@ -178,7 +178,7 @@ class Storage(Protocol):
     explicit: bool
     # Whether its second derivatives can be listed (see ``storage.curvature``).
     lists_curvature: bool
-    # What a number costs in a visit on the support, in units of one in an epoch. Infinite where
+    # Cost of one multiplication in a support visit, relative to one in an epoch. Infinite where
     # there are no such visits, or where an epoch makes them itself.
     support_price: float
     # Whether there are duals. Without them training is a descent, whose gradients certify it.

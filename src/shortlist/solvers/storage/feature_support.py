@@ -11,9 +11,9 @@ from shortlist.solvers.duals import are_lists, as_array, readable, rows_at_once,
 from shortlist.solvers.kernels.dual_rows import ListedRows
 from shortlist.solvers.kernels.joint import (
     LAST_DUAL,
-    add_changes,
     joint_step_of_features,
     list_support,
+    subtract_dual_changes,
 )
 from shortlist.solvers.kernels.support import MEASURE_EVERY
 from shortlist.solvers.kernels.visit import visit_in_turn
@@ -130,7 +130,7 @@ class FeatureSupport(Support):
         listed = self.entries
         anew = listed.first_weights.astype(np.float64)
         duals = readable(self.duals)
-        add_changes(
+        subtract_dual_changes(
             *(self.view, self.numbers, self.cost, duals),
             *(listed.begin, listed.classes, listed.slots, listed.first_duals, anew),
         )

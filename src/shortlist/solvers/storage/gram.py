@@ -86,7 +86,7 @@ class GramStorage(LocalDuals):
         return self._norm  # sum_i <a_i, s_i>, known once a certificate has computed all scores
 
     def largest_column(self, weights: NDArray) -> float:
-        # Of |w_j| = |sum_i a_ij phi(x_i)|, a bound.
+        # An upper bound on |w_j| = |sum_i a_ij phi(x_i)|.
         return float((np.sqrt(self.kappa) @ np.abs(weights)).max())
 
     def epoch(

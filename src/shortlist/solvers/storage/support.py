@@ -12,11 +12,11 @@ from shortlist.solvers.storage.base import Costs, State, Storage, Support
 
 
 class Patience(NamedTuple):
-    """When rounds of visits end: at a share of the gap that the first one found, or after so much.
+    """When rounds of visits end.
 
-    ``epochs`` are full ones, in what the visits cost. Where the gap that is enough is no less than
-    the share ``in_sight``, rounds go on to it: they cost less than the epoch they spare. After
-    ``idle`` rounds without a smaller gap, what is left of it is rounding.
+    Rounds end when the gap is ``gap_left`` of the first round's, or after ``rounds``, or after the
+    time of ``epochs`` full epochs. If the gap asked for is at least ``in_sight`` of the first, they
+    go on to it. After ``idle`` rounds without progress the rest is rounding.
     """
 
     gap_left: float
@@ -46,7 +46,7 @@ IN_PIECE = Patience(gap_left=0.5, rounds=8)
 IN_ROUND = Patience(gap_left=0.5, rounds=1)
 
 
-class Rounds(NamedTuple):
+class RoundsFound(NamedTuple):
     """What rounds of visits found and took: the first gap, the rows it changed, the entries."""
 
     first_gap: float
@@ -66,7 +66,7 @@ def visit_in_rounds(
     random: np.random.Generator,
     patience: Patience,
     enough: float = 0.0,
-) -> Rounds:
+) -> RoundsFound:
     """Visit what is open until its gap is well down, or ``enough``, or patience ends."""
     order = support.order
     whole = storage.n * support.by_class.shape[0]
@@ -94,7 +94,7 @@ def visit_in_rounds(
         # Skip examples whose dual did not change: most stay at a bound. The next full epoch
         # visits them again.
         order = random.permutation(support.narrow(order[:moved]))
-    return Rounds(first_gap, first_changed, entries)
+    return RoundsFound(first_gap, first_changed, entries)
 
 
 def support_pass(
@@ -117,7 +117,7 @@ def polish_support(
     enough: float = 0.0,
     at_most: float = 0.0,
 ) -> float:
-    """Cheap epochs on the support until its gap is well down, or ``enough``, or enough is spent.
+    """Visits to the support until its gap is small, or at most ``enough``, or the time is used up.
 
     Where there are weights, ``at_most`` so many full epochs may be spent, in what the visits cost,
     if that is more than usual.
