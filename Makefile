@@ -65,7 +65,7 @@ lock: $(VENV)/.dev
 	mv requirements/dev.lock.new requirements/dev.lock
 
 # The tests of files, estimators and the command, with the lowest versions that are allowed.
-LOWEST_TESTS = tests/test_persistence.py tests/datasets tests/estimators/test_linear.py \
+LOWEST_TESTS = tests/persistence tests/datasets tests/estimators/test_linear.py \
 	tests/estimators/test_checkpoints.py tests/test_metrics.py tests/cli/test_train.py \
 	tests/cli/test_predict.py tests/test_plots.py
 test-lowest: $(VENV)/.dev
