@@ -21,6 +21,7 @@ FLOORS = [
         "_folders",
         "_machine",
         "_memory",
+        "_parameters",
         "_signals",
         "_sparse",
     },

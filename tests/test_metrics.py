@@ -389,7 +389,7 @@ def test_scorer_is_a_value():
 
 def test_scorer_names_what_is_wrong():
     X, y = load_iris(return_X_y=True)
-    with pytest.raises(ValueError, match="k must lie"):
+    with pytest.raises(ValueError, match="k must be 1 or larger; got 0"):
         topk_scorer(0)
     with pytest.raises(ValueError, match="ties must be one of"):
         topk_scorer(1, ties="best")

@@ -138,9 +138,9 @@ def test_any_integer_labels(dtype):
 @pytest.mark.parametrize(
     ("make", "error", "message"),
     [
-        (lambda: TopKHingeLoss(0), ValueError, "k must be at least 1, got 0"),
-        (lambda: TopKHingeLoss(2.5), TypeError, "k must be a positive integer, got 2.5"),
-        (lambda: TopKEntropyLoss(True), TypeError, "k must be a positive integer"),
+        (lambda: TopKHingeLoss(0), ValueError, "k must be 1 or larger; got 0"),
+        (lambda: TopKHingeLoss(2.5), TypeError, "k must be an integer; got 2.5"),
+        (lambda: TopKEntropyLoss(True), TypeError, "k must be an integer; got True"),
         (lambda: TopKHingeLoss(2, -1.0), ValueError, "smoothing must be finite and at least 0"),
         (lambda: TopKHingeLoss(2, float("inf")), ValueError, "smoothing must be finite"),
         (lambda: TopKHingeLoss(2, "1"), TypeError, "smoothing must be a number"),

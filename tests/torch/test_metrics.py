@@ -233,7 +233,7 @@ def test_counting_goes_on_outside_of_inference_mode():
 def test_errors_name_the_parameter():
     with pytest.raises(ValueError, match="ties must be one of"):
         TopKAccuracy(2, ties="random")
-    with pytest.raises(ValueError, match="max_k must be at least 1"):
+    with pytest.raises(ValueError, match="max_k must be 1 or larger; got "):
         TopKAccuracy(0)
     with pytest.raises(ValueError, match="max_k=5 for 3"):
         TopKAccuracy(5).update(torch.zeros(2, 3), torch.tensor([0, 1]))

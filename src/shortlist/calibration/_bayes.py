@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from numbers import Integral
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+
+from shortlist._parameters import check_k
 
 #: Probabilities closer than this count as equal: .1 + .2 and .3 are.
 TIE_TOLERANCE = 1e-12
@@ -40,11 +41,7 @@ def _probabilities(p: ArrayLike) -> NDArray[np.float64]:
 
 
 def check_shortlist_size(k: int, n_classes: int) -> int:
-    if isinstance(k, bool) or not isinstance(k, Integral):
-        raise TypeError(f"k must be an integer, got {k!r}")
-    if not 1 <= k <= n_classes:
-        raise ValueError(f"k must lie between 1 and the number of classes ({n_classes}), got {k}")
-    return int(k)
+    return check_k(k, n_classes, "the number of classes")
 
 
 def bayes_topk_error(p: ArrayLike, k: int) -> float | NDArray[np.float64]:

@@ -80,14 +80,8 @@ class _Numbers:
         self.file, self.offset, self.dtype = file, offset, dtype
 
     def read(self, begin: int, end: int) -> np.ndarray:
-        at, count = self.offset + begin * self.dtype.itemsize, end - begin
-        if isinstance(self.file, str):
-            found = np.fromfile(self.file, self.dtype, count, offset=at)
-        else:
-            self.file.seek(at)
-            found = np.fromfile(self.file, self.dtype, count)
-        if found.size < count:
-            raise self._shorter()
+        found = np.empty(end - begin, self.dtype)
+        self.read_ranges([(begin, end)], found)
         return found
 
     def read_ranges(self, ranges: Iterable[tuple[int, int]], out: np.ndarray) -> None:

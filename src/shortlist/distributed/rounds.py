@@ -27,8 +27,9 @@ class Squares(NamedTuple):
 class Sigma(NamedTuple):
     """Safety factors of a round: workers visit with costs sigma C_i.
 
-    So the sum of their changes does not overshoot. The intercept has its own. Its feature is the same in all examples, so that workers change it
-    alike: two of them with 256 examples a round need 1.2 for it, and 1.01 for the features.
+    So the sum of their changes does not overshoot. The intercept has its own factor. Its feature
+    is the same in all examples, so that workers change it alike: two of them with 256 examples a
+    round need 1.2 for it, and 1.01 for the features.
     """
 
     features: float

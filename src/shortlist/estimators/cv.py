@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
+from shortlist._parameters import check_k
 from shortlist.estimators.cv_grid import Grid
 from shortlist.estimators.cv_paths import Choice
 from shortlist.estimators.cv_request import families_of, request_of
@@ -27,7 +28,6 @@ from shortlist.estimators.fitted import all_or_nothing, meta_of, restore_meta
 from shortlist.estimators.linear import TopKClassifier
 from shortlist.estimators.shortlists import ShortlistClassifier
 from shortlist.estimators.training import takes_several_labels
-from shortlist.projections.checks import check_k
 from shortlist.solvers.records.result import Result
 
 

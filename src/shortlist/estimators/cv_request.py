@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from sklearn.utils import check_consistent_length
 from sklearn.utils.validation import _check_sample_weight, column_or_1d
 
+from shortlist._parameters import check_k
 from shortlist._progress import one_line_for_fits
 from shortlist._text import Setting
 from shortlist.errors import ParameterError, WordedError
@@ -48,7 +49,6 @@ from shortlist.estimators.training import (
 from shortlist.losses import Loss
 from shortlist.metrics._indicators import as_indicator
 from shortlist.metrics._inputs import NO_COLUMN, columns_of_labels
-from shortlist.projections.checks import check_k
 
 # What a family in ``losses`` may not set: C is searched, and these belong to the whole search.
 _NOT_PER_FAMILY = frozenset(

@@ -11,6 +11,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
+from shortlist._parameters import check_k
 from shortlist.errors import ParameterError
 from shortlist.estimators.callers import is_called_from, is_refitted_by_own_score, level_outside
 from shortlist.estimators.multilabel import indicator_of
@@ -19,7 +20,6 @@ from shortlist.losses import Loss
 from shortlist.losses.registry import entry_of, with_probabilities
 from shortlist.metrics._indicators import as_indicator, hit_rate
 from shortlist.metrics._ranks import top_columns
-from shortlist.projections.checks import check_k
 
 
 def folded(both: NDArray, separable: bool) -> NDArray:

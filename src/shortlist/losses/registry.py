@@ -7,12 +7,13 @@ from numbers import Integral, Real
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from shortlist._parameters import HINGE_VARIANTS, VARIANTS, check_k
 from shortlist._text import Setting
 from shortlist.errors import ParameterError, WordedError
 from shortlist.losses.base import Loss
 from shortlist.losses.entries import ALIASES, ENTRIES, Entry, Parameters, entry_of, names
 from shortlist.losses.margins import check_margins
-from shortlist.projections.checks import HINGE_VARIANTS, VARIANTS, check_rank_weights, check_variant
+from shortlist.projections.checks import check_rank_weights, check_variant
 
 __all__ = [
     "ENTRIES",
@@ -80,10 +81,7 @@ def get(
         )
     if name not in ENTRIES and name not in ALIASES:
         raise ValueError(f"unknown loss {name!r}; choose one of {', '.join(names())}")
-    if not isinstance(k, Integral) or isinstance(k, bool):
-        raise TypeError(f"k must be an integer; got {k!r}")
-    if k < 1:
-        raise ParameterError("k", f"must be 1 or larger; got {k}")
+    k = check_k(k)
     if name in ALIASES and k != ALIASES[name].k:
         of, only = ALIASES[name]
         use = Setting("loss", of)
@@ -102,7 +100,7 @@ def get(
             f"the loss {name!r} takes one right label per example. Several are taken by "
             f"{at_any}, and {at_one} at k=1."
         )
-    given = Parameters(int(k), variant, float(smoothing), multilabel)
+    given = Parameters(k, variant, float(smoothing), multilabel)
     if margins is not None or rank_weights is not None or variant == "printed":
         _check_extras(entry, given, margins, rank_weights)
     if margins is not None:

@@ -8,10 +8,10 @@
 [0.333, 0.667, 1.0]
 """
 
+from shortlist._parameters import TIE_POLICIES
 from shortlist.metrics._ranks import true_label_ranks
 from shortlist.metrics._scorer import TopKScorer, estimator_scores, topk_scorer
 from shortlist.metrics._topk import (
-    TIE_POLICIES,
     TieWarning,
     topk_accuracy,
     topk_accuracy_curve,

@@ -39,17 +39,6 @@ def check_scores(scores: ArrayLike) -> NDArray[Any]:
     return matrix
 
 
-def check_k(k: int, n_classes: int, name: str = "k") -> int:
-    """k as an int with 1 <= k <= n_classes."""
-    if isinstance(k, bool) or not isinstance(k, Integral):
-        raise TypeError(f"{name} must be an integer, got {k!r}")
-    if not 1 <= k <= n_classes:
-        raise ValueError(
-            f"{name} must lie between 1 and the number of classes ({n_classes}), got {k}"
-        )
-    return int(k)
-
-
 def check_sample_weight(sample_weight: ArrayLike | None, n_samples: int) -> NDArray[np.float64]:
     """Nonnegative weights with a positive, finite sum; ones by default."""
     if sample_weight is None:

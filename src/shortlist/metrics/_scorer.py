@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from shortlist._parameters import TIE_POLICIES, check_k
 from shortlist.metrics._indicators import as_indicator, hit_rate
-from shortlist.metrics._inputs import check_k, check_scores
-from shortlist.metrics._topk import TIE_POLICIES, topk_accuracy
+from shortlist.metrics._inputs import check_scores
+from shortlist.metrics._topk import topk_accuracy
 
 _RESPONSE_METHODS = ("auto", "decision_function", "predict_proba")
 
@@ -48,7 +49,7 @@ class TopKScorer:
     sample_weight_request: bool | str | None = None
 
     def __post_init__(self) -> None:
-        check_k(self.k, np.iinfo(np.intp).max)
+        check_k(self.k)
         if self.ties not in TIE_POLICIES:
             allowed = ", ".join(map(repr, TIE_POLICIES))
             raise ValueError(f"ties must be one of {allowed}; got {self.ties!r}")

@@ -9,11 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from shortlist.metrics._inputs import check_k, check_sample_weight, check_scores, columns_of_labels
+from shortlist._parameters import TIE_POLICIES, check_k
+from shortlist.metrics._inputs import check_sample_weight, check_scores, columns_of_labels
 from shortlist.metrics._ranks import ranks_of_columns
-
-#: How a tie between the true label and others at the cut is counted.
-TIE_POLICIES = ("optimistic", "pessimistic", "expected")
 
 #: Warn when ties decide more than this share of the samples.
 _NOTICEABLE_SHARE = 0.01
@@ -62,7 +60,7 @@ def topk_error(
         a classifier that scores all classes alike would otherwise look perfect.
     """
     matrix = check_scores(scores)
-    k = check_k(k, matrix.shape[1])
+    k = check_k(k, matrix.shape[1], "the number of classes")
     hits, total = _hits(y_true, matrix, np.array([k]), ties, labels, sample_weight)
     return float((total - hits[0]) / total)
 
@@ -78,7 +76,7 @@ def topk_accuracy(
 ) -> float:
     """One minus `topk_error`, with the same parameters and the same warning."""
     matrix = check_scores(scores)
-    k = check_k(k, matrix.shape[1])
+    k = check_k(k, matrix.shape[1], "the number of classes")
     hits, total = _hits(y_true, matrix, np.array([k]), ties, labels, sample_weight)
     return float(hits[0] / total)
 
@@ -98,7 +96,8 @@ def topk_accuracy_curve(
     n_classes by default; the other parameters and the warning are those of `topk_error`.
     """
     matrix = check_scores(scores)
-    max_k = check_k(matrix.shape[1] if max_k is None else max_k, matrix.shape[1], "max_k")
+    most = matrix.shape[1]
+    max_k = check_k(most if max_k is None else max_k, most, "the number of classes", "max_k")
     hits, total = _hits(y_true, matrix, np.arange(1, max_k + 1), ties, labels, sample_weight)
     return hits / total
 

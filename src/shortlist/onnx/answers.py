@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
+from shortlist._parameters import check_k
 from shortlist.estimators import KernelTopKClassifier, TopKClassifier, TopKClassifierCV
-from shortlist.projections.checks import check_k
 
 ESTIMATORS = (TopKClassifier, TopKClassifierCV, KernelTopKClassifier)
 

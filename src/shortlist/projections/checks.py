@@ -2,18 +2,15 @@
 
 import math
 from collections.abc import Callable
-from numbers import Integral, Real
+from numbers import Real
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from shortlist._jit import kernel_array
+from shortlist._parameters import VARIANTS
 from shortlist.errors import ParameterError
-
-VARIANTS = ("alpha", "beta")
-# The hinges also come as the paper prints alpha.
-HINGE_VARIANTS = ("alpha", "beta", "printed")
 
 
 def each_row(a: ArrayLike, kernel: Callable[[NDArray, NDArray], Any]) -> NDArray:
@@ -42,14 +39,6 @@ def check_nonnegative(name: str, value: float) -> float:
     if not isinstance(value, Real) or not (0 <= value < math.inf):
         raise ParameterError(name, f"must be a number, zero or larger; got {value!r}")
     return float(value)
-
-
-def check_k(k: int, largest: int, meaning: str) -> int:
-    if not isinstance(k, Integral) or isinstance(k, bool):
-        raise TypeError(f"k must be an integer; got {k!r}")
-    if not 1 <= k <= largest:
-        raise ParameterError("k", f"must lie between 1 and {largest} ({meaning}); got {k}")
-    return int(k)
 
 
 def check_variant(variant: str, allowed: tuple[str, ...] = VARIANTS) -> str:

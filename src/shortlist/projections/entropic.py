@@ -36,7 +36,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from shortlist._jit import njit
-from shortlist.projections.checks import check_k, check_nonnegative, check_variant, each_row
+from shortlist._parameters import check_k
+from shortlist.projections.checks import check_nonnegative, check_variant, each_row
 from shortlist.projections.selection import largest
 from shortlist.projections.threshold import less, shift_to_maximum, split
 from shortlist.special import V, exp

@@ -18,9 +18,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from shortlist._jit import njit
+from shortlist._parameters import HINGE_VARIANTS, check_k
 from shortlist.projections.checks import (
-    HINGE_VARIANTS,
-    check_k,
     check_nonnegative,
     check_positive,
     check_variant,

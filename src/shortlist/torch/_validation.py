@@ -3,23 +3,13 @@
 from __future__ import annotations
 
 import math
-from numbers import Integral, Real
+from numbers import Real
 
 import torch
 from torch import Tensor
 
 _INTEGERS = (torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8)
-VARIANTS = ("alpha", "beta")
 REDUCTIONS = ("none", "mean", "sum")
-
-
-def check_k(k: int, name: str = "k") -> int:
-    """Return ``k`` as an int, or say that it must be a positive integer."""
-    if isinstance(k, bool) or not isinstance(k, Integral):
-        raise TypeError(f"{name} must be a positive integer, got {k!r}")
-    if k < 1:
-        raise ValueError(f"{name} must be at least 1, got {k}")
-    return int(k)
 
 
 def check_smoothing(smoothing: float) -> float:

@@ -15,16 +15,15 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
+from .._parameters import VARIANTS, check_k
 from ._entropy import TopKEntropy, TruncatedTopKEntropy
 from ._hinge import SmoothTopKHinge, TopKHinge
 from ._ova import OVAHinge, OVALogistic
 from ._row_loss import RowLoss, row_losses, values_are_free
 from ._validation import (
     REDUCTIONS,
-    VARIANTS,
     all_labels,
     check_choice,
-    check_k,
     check_k_fits,
     check_smoothing,
     check_tensors,

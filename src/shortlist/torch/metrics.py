@@ -8,12 +8,12 @@ from typing import Any, Literal, Self
 import torch
 from torch import Tensor, nn
 
+from .._parameters import TIE_POLICIES, check_k
 from ._row_loss import values_are_free
-from ._validation import all_labels, check_choice, check_k, check_tensors, class_count
+from ._validation import all_labels, check_choice, check_tensors, class_count
 
 __all__ = ["TopKAccuracy"]
 
-TIE_POLICIES = ("expected", "optimistic", "pessimistic")
 Ties = Literal["expected", "optimistic", "pessimistic"]
 
 
@@ -51,7 +51,7 @@ class TopKAccuracy(nn.Module):
     ) -> None:
         super().__init__()
         check_choice("ties", ties, TIE_POLICIES)
-        self.max_k = check_k(max_k, "max_k")
+        self.max_k = check_k(max_k, name="max_k")
         self.ties = ties
         self.ignore_index = ignore_index
         # Both are sums of :func:`_add`: the hits for every k, and last the number of examples.

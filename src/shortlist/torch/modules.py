@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from torch import Tensor, nn
 
+from .._parameters import VARIANTS, check_k
 from . import functional as F
-from ._validation import REDUCTIONS, VARIANTS, check_choice, check_k, check_smoothing
+from ._validation import REDUCTIONS, check_choice, check_smoothing
 from .functional import Reduction, Variant
 
 __all__ = [

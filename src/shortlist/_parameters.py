@@ -1,0 +1,24 @@
+"""Parameters that many parts take: what they may be, without numba or PyTorch."""
+
+from __future__ import annotations
+
+from numbers import Integral
+
+from shortlist.errors import ParameterError
+
+VARIANTS = ("alpha", "beta")
+# The hinges also come as the paper prints alpha.
+HINGE_VARIANTS = ("alpha", "beta", "printed")
+#: How a tie between the true label and others at the cut is counted.
+TIE_POLICIES = ("optimistic", "pessimistic", "expected")
+
+
+def check_k(k: int, largest: int | None = None, meaning: str = "", name: str = "k") -> int:
+    """Return k as an int: 1 or larger, and at most ``largest``, which is called ``meaning``."""
+    if not isinstance(k, Integral) or isinstance(k, bool):
+        raise TypeError(f"{name} must be an integer; got {k!r}")
+    if largest is None and k < 1:
+        raise ParameterError(name, f"must be 1 or larger; got {k}")
+    if largest is not None and not 1 <= k <= largest:
+        raise ParameterError(name, f"must lie between 1 and {largest} ({meaning}); got {k}")
+    return int(k)
