@@ -5,8 +5,7 @@ Rooms, each building on those before it:
 ``kernels``   compiled loops over examples: visits, support visits, gradients
 ``storage``   how examples are stored: dense, CSR, by inner products; one interface
 ``records``   what a run measured: evaluations, certificates, results
-``strategy``  ascent (SDCA), descent (L-BFGS), the method of multipliers, which of them when, the
-              path over C
+``strategy``  SDCA, L-BFGS, the method of multipliers, which of them when, the path over C
 
 Beside them: ``problem`` puts examples, costs and a loss together, ``duals`` stores dual variables,
 ``memory`` asks whether it all fits, ``threads`` shares the work.
