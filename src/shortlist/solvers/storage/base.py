@@ -209,7 +209,14 @@ class Storage(Protocol):
         self, loss: Loss, weights: NDArray, costs: Costs, crew: Crew, wide: bool
     ) -> tuple[float, NDArray, Lengths | None]: ...
     def curvature(
-        self, loss: Loss, weights: NDArray, costs: Costs, crew: Crew, least: float, step: float
+        self,
+        loss: Loss,
+        weights: NDArray,
+        costs: Costs,
+        crew: Crew,
+        least: float,
+        step: float,
+        moments: NDArray | None,
     ) -> "Curvature": ...
     def zero_duals(self, m: int, sparse: bool) -> Duals: ...
     def fill_duals(

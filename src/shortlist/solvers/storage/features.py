@@ -260,7 +260,7 @@ class FeatureStorage(ExplicitWeights, LocalDuals):
         crew: Crew,
         least: float,
         step: float,
-        moments: NDArray | None = None,
+        moments: NDArray | None,
     ) -> Curvature:
         """Second derivatives at ``weights`` that add at least ``least`` to the Hessian.
 
