@@ -23,7 +23,14 @@ class ExplicitWeights:
         return self.n * self.width * m
 
     def curvature(
-        self, loss: Loss, weights: NDArray, costs: Costs, crew: Crew, least: float, step: float
+        self,
+        loss: Loss,
+        weights: NDArray,
+        costs: Costs,
+        crew: Crew,
+        least: float,
+        step: float,
+        moments: NDArray | None,
     ) -> Curvature:
         raise NotImplementedError("the examples are not at hand for many products")
 

@@ -278,7 +278,14 @@ class GramStorage(LocalDuals):
         raise NotImplementedError("descents need explicit features")
 
     def curvature(
-        self, loss: Loss, weights: NDArray, costs: Costs, crew: Crew, least: float, step: float
+        self,
+        loss: Loss,
+        weights: NDArray,
+        costs: Costs,
+        crew: Crew,
+        least: float,
+        step: float,
+        moments: NDArray | None,
     ) -> Curvature:
         raise NotImplementedError("descents need explicit features")
 
