@@ -8,6 +8,7 @@ A path over C has its own starts (:mod:`shortlist.solvers.strategy.path`). Both 
 :func:`~shortlist.solvers.strategy.path.way_on`.
 """
 
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,6 +21,7 @@ from shortlist.solvers.duals import Duals, as_array, may_be_changed, store
 from shortlist.solvers.problem import Problem
 from shortlist.solvers.storage import Costs, State
 from shortlist.solvers.storage.base import chunks
+from shortlist.solvers.strategy.new_classes import smooth_relative, train_new_classes
 from shortlist.solvers.strategy.path import state_from_duals, way_on
 from shortlist.solvers.strategy.train import Solution
 
@@ -162,26 +164,23 @@ def from_changed_rows(last: LastFit, problem: Problem, classes: NDArray, kept: N
     """
     there = np.isin(last.classes, classes)
     columns = np.searchsorted(classes, last.classes[there])
+    new = np.setdiff1d(np.arange(len(classes)), columns)
     solution = last.solution
     weights = problem.storage.zero_weights(len(classes))
     weights[:, columns] = solution.weights[:, there]
+    trained = bool(new.size) and train_new_classes(problem, weights, new)
     if not problem.keeps_duals:
         return Start(weights=weights)
-    new_classes = len(columns) < len(classes)
     by_descent = problem.loss.convex and solution.result.by_descent
-    if by_descent and new_classes and not problem.loss.smooth:
-        # Descents on smoothed hinges are not faster from weights without the new classes: Letter
-        # at C = 1 and 10 takes 82 and 131 evaluations, and 71 and 104 from zero.
-        return COLD
     duals = _carried(problem, solution.state.duals, kept, there, columns)
     starts = np.zeros((problem.storage.n, 2))
-    if not new_classes:
+    if not new.size:
         starts[: len(kept)] = solution.state.starts[kept]
-    elif problem.loss.dual_loss.smooth:
-        _give_shares(problem, duals, weights, len(kept), columns)
+    elif trained:
+        _give_shares(problem, duals, weights, len(kept), new)
     state = state_from_duals(problem, duals, starts)
     few = problem.storage.n - len(kept) <= MAX_SHARE_OF_FRESH_ROWS * problem.storage.n
-    if few and not new_classes:  # all rows have to make room for a new class
+    if few and not new.size:  # all rows have to make room for a new class
         state.fresh = np.arange(len(kept), problem.storage.n)
     state.best = weights
     return Start(state, weights if by_descent else None)
@@ -192,43 +191,46 @@ def _carried(
 ) -> Duals:
     """The duals of the rows that stay, in their new columns; zero for those of new rows.
 
-    A row that had a share on a class that is gone starts from zero.
+    Shares of classes that are gone are given back to the label. A row for which that is not
+    feasible starts from zero.
     """
-    m, y = problem.n_classes, problem.costs.y
+    loss, m, y = problem.loss.dual_loss, problem.n_classes, problem.costs.y
     duals = problem.zero_duals()
     for part in chunks(len(kept), m * duals.dtype.itemsize):
         before = as_array(old[kept[part]])
         now = np.zeros((len(before), m), duals.dtype)
         now[:, columns] = before[:, there]
-        now[before[:, ~there].any(axis=1)] = 0
+        gone = before[:, ~there].any(axis=1)
+        if gone.any():
+            if not loss.separable:
+                now[np.arange(len(now)), y[part]] += before[:, ~there].sum(axis=1)
+            infeasible = ~np.isfinite(loss.row_conjugates(now, y[part]))
+            now[infeasible & gone] = 0
         store(duals, part, y[part], now)
     return duals
 
 
 def _give_shares(
-    problem: Problem, duals: Duals, weights: NDArray, n_kept: int, columns: NDArray
+    problem: Problem, duals: Duals, weights: NDArray, n_kept: int, new: NDArray
 ) -> None:
-    """Give new classes the shares of the gradients at ``weights``, where they are zero.
+    """Give new classes the shares of the gradients at ``weights``, and new rows their gradients.
 
-    A share of zero would stay near zero for long. The old classes' shares, in ``columns``, are
-    scaled to leave room. Where that is not feasible, the gradient is taken as a whole.
+    A share of zero would stay near zero for long. The old classes' shares are scaled to leave room.
+    Where that is not feasible, the gradient is taken as a whole.
     """
     loss, y, m = problem.loss.dual_loss, problem.costs.y, problem.n_classes
-    new = np.setdiff1d(np.arange(m), columns)
+    smooth = smooth_relative(problem.loss)
     state = problem.zero_state()
-    problem.fill_duals(weights, state)
-    for part in chunks(n_kept, m * duals.dtype.itemsize):
+    replace(problem, loss=smooth).fill_duals(weights, state)
+    for part in chunks(problem.storage.n, m * duals.dtype.itemsize):
         gradient, mixed = as_array(state.duals[part]), as_array(duals[part]).copy()
         share = gradient[:, new]
-        if loss.separable:
-            # Gradients at scores of zero put half of every row into the class, but few rows belong
-            # to it.
-            share = share * (1 - n_kept / problem.storage.n)
-        else:
+        if not loss.separable:
             given = share.sum(axis=1)
             mixed *= (1 - given)[:, None]
             mixed[np.arange(len(mixed)), y[part]] -= given
         mixed[:, new] = share
-        infeasible = ~np.isfinite(loss.row_conjugates(mixed, y[part]))
-        mixed[infeasible] = gradient[infeasible]
+        take = ~np.isfinite(loss.row_conjugates(mixed, y[part]))
+        take |= np.arange(part.start, part.stop) >= n_kept
+        mixed[take] = gradient[take]
         store(duals, part, y[part], mixed)
