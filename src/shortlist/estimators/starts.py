@@ -8,7 +8,6 @@ A path over C has its own starts (:mod:`shortlist.solvers.strategy.path`). Both 
 :func:`~shortlist.solvers.strategy.path.way_on`.
 """
 
-from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -23,6 +22,7 @@ from shortlist.solvers.storage import Costs, State
 from shortlist.solvers.storage.base import chunks
 from shortlist.solvers.strategy.new_classes import smooth_relative, train_new_classes
 from shortlist.solvers.strategy.path import state_from_duals, way_on
+from shortlist.solvers.strategy.starts import move_towards
 from shortlist.solvers.strategy.train import Solution
 
 # New rows are visited first if they are at most this share of all rows. More of them change the
@@ -168,69 +168,71 @@ def from_changed_rows(last: LastFit, problem: Problem, classes: NDArray, kept: N
     solution = last.solution
     weights = problem.storage.zero_weights(len(classes))
     weights[:, columns] = solution.weights[:, there]
-    trained = bool(new.size) and train_new_classes(problem, weights, new)
+    known = train_new_classes(problem, weights, new) if new.size else True
     if not problem.keeps_duals:
         return Start(weights=weights)
-    by_descent = problem.loss.convex and solution.result.by_descent
-    duals = _carried(problem, solution.state.duals, kept, there, columns)
+    duals, unlike = _carried(problem, solution.state.duals, kept, there, columns)
     starts = np.zeros((problem.storage.n, 2))
     if not new.size:
         starts[: len(kept)] = solution.state.starts[kept]
-    elif trained:
-        _give_shares(problem, duals, weights, len(kept), new)
     state = state_from_duals(problem, duals, starts)
+    smooth = smooth_relative(problem.loss)
+    if known and smooth is not None and (new.size or unlike.any()):
+        unlike[len(kept) :] = True
+        move_towards(problem, state, _with_shares(problem, smooth, duals, weights, unlike, new))
     few = problem.storage.n - len(kept) <= MAX_SHARE_OF_FRESH_ROWS * problem.storage.n
     if few and not new.size:  # all rows have to make room for a new class
         state.fresh = np.arange(len(kept), problem.storage.n)
     state.best = weights
+    by_descent = problem.loss.convex and solution.result.by_descent
     return Start(state, weights if by_descent else None)
 
 
 def _carried(
     problem: Problem, old: Duals, kept: NDArray, there: NDArray, columns: NDArray
-) -> Duals:
+) -> tuple[Duals, NDArray]:
     """The duals of the rows that stay, in their new columns; zero for those of new rows.
 
     Shares of classes that are gone are given back to the label. A row for which that is not
-    feasible starts from zero.
+    feasible starts from zero. Also returns a mask of the rows that had such shares.
     """
     loss, m, y = problem.loss.dual_loss, problem.n_classes, problem.costs.y
-    duals = problem.zero_duals()
+    duals, changed = problem.zero_duals(), np.zeros(problem.storage.n, bool)
     for part in chunks(len(kept), m * duals.dtype.itemsize):
         before = as_array(old[kept[part]])
         now = np.zeros((len(before), m), duals.dtype)
         now[:, columns] = before[:, there]
-        gone = before[:, ~there].any(axis=1)
-        if gone.any():
-            if not loss.separable:
-                now[np.arange(len(now)), y[part]] += before[:, ~there].sum(axis=1)
+        given_back = before[:, ~there].sum(axis=1)
+        changed[part] = given_back != 0
+        if not loss.separable:
+            now[np.arange(len(now)), y[part]] += given_back
             infeasible = ~np.isfinite(loss.row_conjugates(now, y[part]))
-            now[infeasible & gone] = 0
+            now[infeasible & changed[part]] = 0
         store(duals, part, y[part], now)
-    return duals
+    return duals, changed
 
 
-def _give_shares(
-    problem: Problem, duals: Duals, weights: NDArray, n_kept: int, new: NDArray
-) -> None:
-    """Give new classes the shares of the gradients at ``weights``, and new rows their gradients.
+def _with_shares(
+    problem: Problem, smooth: Loss, duals: Duals, weights: NDArray, whole: NDArray, new: NDArray
+) -> Duals:
+    """The duals with the new classes' shares of the gradients at ``weights``.
 
     A share of zero would stay near zero for long. The old classes' shares are scaled to leave room.
-    Where that is not feasible, the gradient is taken as a whole.
+    Where that is not feasible, and for the rows ``whole``, the gradient is taken as a whole.
+    ``smooth`` is the loss whose gradients are meant.
     """
     loss, y, m = problem.loss.dual_loss, problem.costs.y, problem.n_classes
-    smooth = smooth_relative(problem.loss)
-    state = problem.zero_state()
-    replace(problem, loss=smooth).fill_duals(weights, state)
+    found = problem.zero_duals()
+    problem.storage.fill_duals(smooth, weights, problem.costs, found, problem.crew)
     for part in chunks(problem.storage.n, m * duals.dtype.itemsize):
-        gradient, mixed = as_array(state.duals[part]), as_array(duals[part]).copy()
+        gradient, mixed = as_array(found[part]), as_array(duals[part]).copy()
         share = gradient[:, new]
         if not loss.separable:
             given = share.sum(axis=1)
             mixed *= (1 - given)[:, None]
             mixed[np.arange(len(mixed)), y[part]] -= given
         mixed[:, new] = share
-        take = ~np.isfinite(loss.row_conjugates(mixed, y[part]))
-        take |= np.arange(part.start, part.stop) >= n_kept
-        mixed[take] = gradient[take]
-        store(duals, part, y[part], mixed)
+        taken = whole[part] | ~np.isfinite(loss.row_conjugates(mixed, y[part]))
+        mixed[taken] = gradient[taken]
+        store(found, part, y[part], mixed)
+    return found
