@@ -20,7 +20,11 @@ from shortlist.solvers.duals import Duals, as_array, may_be_changed, store
 from shortlist.solvers.problem import Problem
 from shortlist.solvers.storage import Costs, State
 from shortlist.solvers.storage.base import chunks
-from shortlist.solvers.strategy.new_classes import smooth_relative, train_new_classes
+from shortlist.solvers.strategy.changed_data import (
+    best_multiple,
+    smooth_relative,
+    train_new_classes,
+)
 from shortlist.solvers.strategy.path import state_from_duals, way_on
 from shortlist.solvers.strategy.starts import move_towards
 from shortlist.solvers.strategy.train import Solution
@@ -170,7 +174,7 @@ def from_changed_rows(last: LastFit, problem: Problem, classes: NDArray, kept: N
     weights[:, columns] = solution.weights[:, there]
     known = train_new_classes(problem, weights, new) if new.size else True
     if not problem.keeps_duals:
-        return Start(weights=weights)
+        return Start(weights=best_multiple(problem, weights))
     duals, unlike = _carried(problem, solution.state.duals, kept, there, columns)
     starts = np.zeros((problem.storage.n, 2))
     if not new.size:
@@ -185,7 +189,7 @@ def from_changed_rows(last: LastFit, problem: Problem, classes: NDArray, kept: N
         state.fresh = np.arange(len(kept), problem.storage.n)
     state.best = weights
     by_descent = problem.loss.convex and solution.result.by_descent
-    return Start(state, weights if by_descent else None)
+    return Start(state, best_multiple(problem, weights) if by_descent else None)
 
 
 def _carried(

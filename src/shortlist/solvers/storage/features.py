@@ -217,7 +217,7 @@ class FeatureStorage(ExplicitWeights, LocalDuals):
     def loss_gradient_of_classes(
         self, loss: Loss, scores: NDArray, w: NDArray, classes: NDArray, costs: Costs, crew: Crew
     ) -> tuple[float, NDArray]:
-        """sum_i C_i L and its gradient in the weights w of some classes, shape (d + 1, their number).
+        """sum_i C_i L and its gradient in the weights ``w`` of some classes, one column for each.
 
         Scores of the other classes are given; those of ``classes`` are written over.
         """

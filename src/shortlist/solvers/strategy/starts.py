@@ -101,4 +101,6 @@ def move_towards(problem: Problem, state: State, others: Duals) -> None:
     for part in chunks(n, problem.n_classes * state.duals.dtype.itemsize):
         own, other = as_array(state.duals[part]), as_array(others[part])
         store(state.duals, part, costs.y[part], own + own.dtype.type(t) * (other - own))
-    problem.rebuild(state)
+    state.weights = state.weights + state.weights.dtype.type(t) * (there.weights - state.weights)
+    # Weights are rounded as those rebuilt are, and duals once more.
+    state.rounding += there.rounding + 4.0 * float(np.sum(problem.storage.kappa * costs.cost**2))
