@@ -165,6 +165,8 @@ def from_changed_rows(last: LastFit, problem: Problem, classes: NDArray, kept: N
     """Go on from the duals of the rows ``kept``, which come first in ``problem``.
 
     The dual of an example stays feasible whatever happens to the others. New rows start from zero.
+    A new class begins with the weights that are best for it alone. Where it asks for a share of all
+    duals, or classes are gone, duals move towards gradients as far as the dual objective rises.
     """
     there = np.isin(last.classes, classes)
     columns = np.searchsorted(classes, last.classes[there])
@@ -172,24 +174,24 @@ def from_changed_rows(last: LastFit, problem: Problem, classes: NDArray, kept: N
     solution = last.solution
     weights = problem.storage.zero_weights(len(classes))
     weights[:, columns] = solution.weights[:, there]
-    known = train_new_classes(problem, weights, new) if new.size else True
+    trained = train_new_classes(problem, weights, new) if new.size else True
     if not problem.keeps_duals:
         return Start(weights=best_multiple(problem, weights))
-    duals, unlike = _carried(problem, solution.state.duals, kept, there, columns)
+    duals, changed = _carried(problem, solution.state.duals, kept, there, columns)
     starts = np.zeros((problem.storage.n, 2))
     if not new.size:
         starts[: len(kept)] = solution.state.starts[kept]
     state = state_from_duals(problem, duals, starts)
     smooth = smooth_relative(problem.loss)
-    if known and smooth is not None and (new.size or unlike.any()):
-        unlike[len(kept) :] = True
-        move_towards(problem, state, _with_shares(problem, smooth, duals, weights, unlike, new))
+    if smooth is not None and (new.size or changed.any()):
+        changed[len(kept) :] = True
+        move_towards(problem, state, _with_shares(problem, smooth, duals, weights, changed, new))
     few = problem.storage.n - len(kept) <= MAX_SHARE_OF_FRESH_ROWS * problem.storage.n
     if few and not new.size:  # all rows have to make room for a new class
         state.fresh = np.arange(len(kept), problem.storage.n)
     state.best = weights
-    by_descent = problem.loss.convex and solution.result.by_descent
-    return Start(state, best_multiple(problem, weights) if by_descent else None)
+    descends = problem.loss.convex and solution.result.by_descent and trained
+    return Start(state, best_multiple(problem, weights) if descends else None)
 
 
 def _carried(

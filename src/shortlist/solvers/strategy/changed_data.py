@@ -26,12 +26,11 @@ SMOOTHING = 0.1
 
 
 def smooth_relative(loss: Loss) -> Loss | None:
-    """The loss, or a smoothed version of it: its gradients are feasible duals of the loss."""
-    if not loss.convex:
-        return None
-    if loss.smooth:
-        return loss
-    return None if loss.smoother is None else loss.smoother(SMOOTHING)
+    """The loss whose duals are kept, or a smoothed version: its gradients are feasible duals."""
+    kept = loss.dual_loss
+    if kept.smooth or kept.smoother is None:
+        return kept if kept.smooth else None
+    return kept.smoother(SMOOTHING)
 
 
 def _at_hand(problem: Problem) -> bool:
