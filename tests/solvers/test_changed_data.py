@@ -1,4 +1,4 @@
-"""Where an update begins: weights of new classes, multiples of weights, duals between two others."""
+"""Where an update begins: weights of new classes, multiples of weights, duals between others."""
 
 import numpy as np
 import pytest
