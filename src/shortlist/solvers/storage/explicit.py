@@ -34,6 +34,14 @@ class ExplicitWeights:
     ) -> Curvature:
         raise NotImplementedError("the examples are not at hand for many products")
 
+    def all_scores(self, weights: NDArray, crew: Crew) -> NDArray:
+        raise NotImplementedError("the examples are not at hand for many products")
+
+    def loss_gradient_of_classes(
+        self, loss: Loss, scores: NDArray, w: NDArray, classes: NDArray, costs: Costs, crew: Crew
+    ) -> tuple[float, NDArray]:
+        raise NotImplementedError("the examples are not at hand for many products")
+
     def loss_gradient(
         self, loss: Loss, weights: NDArray, costs: Costs, crew: Crew, double: bool
     ) -> tuple[float, NDArray]:

@@ -289,6 +289,14 @@ class GramStorage(LocalDuals):
     ) -> Curvature:
         raise NotImplementedError("descents need explicit features")
 
+    def all_scores(self, weights: NDArray, crew: Crew) -> NDArray:
+        raise NotImplementedError("descents need explicit features")
+
+    def loss_gradient_of_classes(
+        self, loss: Loss, scores: NDArray, w: NDArray, classes: NDArray, costs: Costs, crew: Crew
+    ) -> tuple[float, NDArray]:
+        raise NotImplementedError("descents need explicit features")
+
     def class_sums(self, costs: Costs, m: int) -> NDArray:
         raise NotImplementedError("sums over classes need explicit features")
 

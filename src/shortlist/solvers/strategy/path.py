@@ -210,8 +210,9 @@ def state_from_duals(problem: Problem, duals: Duals, starts: NDArray) -> State:
     factor = _best_factor(problem, duals, before, np.inf)
     if factor == 0.0:
         return problem.zero_state()
-    problem.storage.scale_duals(state.duals, factor)
-    problem.rebuild(state)
+    if factor < 1.0:
+        problem.storage.scale_duals(state.duals, factor)
+        problem.rebuild(state)
     return state
 
 

@@ -63,6 +63,11 @@ LEAST_SHARE_IN_DOUBLE = 0.05
 # A start whose gap is at most so many times the one asked for may be solved by the weights of the
 # model that it comes from, which need not be those of the duals.
 NEARLY_SOLVED = 4.0
+# After a change of the data a descent goes on from the last model's weights if the relative gap of
+# this start is at most so much. From farther off SDCA first visits the rows that changed, and all
+# others: softmax on 3000 rows of CLINC150, 30 of them relabelled, takes 6 and 26 epochs at C = 10
+# and 100 instead of 17 and 31, and a fit 16 and 28.
+MAX_GAP_TO_DESCEND = 0.1
 # Nanoseconds a score of a visit's step for its duals.
 NS_STEP = 12.0
 
@@ -165,8 +170,11 @@ def _solve(run: Run, random: np.random.Generator, warm: bool, weights: NDArray |
     if warm:
         if keeps_duals and _already_solved(run, weights):
             return "converged"
-        if weights is None and run.state.fresh is not None and visit_fresh(run, random):
-            return "converged"
+        if run.state.fresh is not None and not run.epochs:
+            if not (at_once or _worth_descending(run)):
+                weights = None
+            if weights is None and visit_fresh(run, random):
+                return "converged"
     elif not at_once:
         begin_at_means(run.problem, run.state)
     if run.stage.name == ASCENT and weights is None:
@@ -185,6 +193,14 @@ def _solve(run: Run, random: np.random.Generator, warm: bool, weights: NDArray |
         # The line search is at the end of its digits; coordinate steps have more.
         run.begin(FINISH)
     return ascend(run, random)
+
+
+def _worth_descending(run: Run) -> bool:
+    """Whether the start, which was looked at, is so close that a descent is as fast as SDCA.
+
+    Hinges descend only on tables, by steps of Newton's method, which are quick from far off too.
+    """
+    return run.problem.loss.sparse_duals or run.history[-1].relative_gap <= MAX_GAP_TO_DESCEND
 
 
 def _first_weights(run: Run) -> NDArray:
