@@ -52,15 +52,14 @@ def _one_of(rows: Any, dense: Any, csr: Any, gram: Any) -> Any:
 
 
 @njit(sums=True)
-def _add_four(x, w0, w1, w2, w3, s):
-    """s += x_0 w0 + ... + x_3 w3: four at a time spare three passes over s."""
-    x0, x1, x2, x3 = x[0], x[1], x[2], x[3]
+def add_four(x0, x1, x2, x3, w0, w1, w2, w3, s):
+    """s += x0 w0 + ... + x3 w3: four at a time spare three passes over s."""
     for j in range(s.shape[0]):
         s[j] += (x0 * w0[j] + x1 * w1[j]) + (x2 * w2[j] + x3 * w3[j])
 
 
 @njit(sums=True)
-def _add_scaled(x, row, target):
+def add_scaled(x, row, target):
     """target += x row."""
     for j in range(target.shape[0]):
         target[j] += x * row[j]
@@ -76,10 +75,11 @@ def _score_dense_row(rows, i, w, s):
         s[j] = constant * w[d, j]
     c = 0
     while c + 3 < d:
-        _add_four(row[c : c + 4], w[c], w[c + 1], w[c + 2], w[c + 3], s)
+        x0, x1, x2, x3 = row[c], row[c + 1], row[c + 2], row[c + 3]
+        add_four(x0, x1, x2, x3, w[c], w[c + 1], w[c + 2], w[c + 3], s)
         c += 4
     while c < d:
-        _add_scaled(row[c], w[c], s)
+        add_scaled(row[c], w[c], s)
         c += 1
 
 
@@ -94,10 +94,10 @@ def _score_csr_row(rows, i, w, s):
     t, end = rows.pointers[i], rows.pointers[i + 1]
     while t + 3 < end:
         w0, w1, w2, w3 = w[columns[t]], w[columns[t + 1]], w[columns[t + 2]], w[columns[t + 3]]
-        _add_four(x[t : t + 4], w0, w1, w2, w3, s)
+        add_four(x[t], x[t + 1], x[t + 2], x[t + 3], w0, w1, w2, w3, s)
         t += 4
     while t < end:
-        _add_scaled(x[t], w[columns[t]], s)
+        add_scaled(x[t], w[columns[t]], s)
         t += 1
 
 
@@ -107,7 +107,7 @@ def _add_dense_row(rows, i, delta, w):
     d = row.shape[0]
     m = delta.shape[0]
     for c in range(d):
-        _add_scaled(row[c], delta, w[c])
+        add_scaled(row[c], delta, w[c])
     if rows.bias != 0.0:
         constant = w.dtype.type(rows.bias)
         for j in range(m):
@@ -119,7 +119,7 @@ def _add_csr_row(rows, i, delta, w):
     d = w.shape[0] - 1
     m = delta.shape[0]
     for t in range(rows.pointers[i], rows.pointers[i + 1]):
-        _add_scaled(rows.values[t], delta, w[rows.columns[t]])
+        add_scaled(rows.values[t], delta, w[rows.columns[t]])
     if rows.bias != 0.0:
         constant = w.dtype.type(rows.bias)
         for j in range(m):

@@ -148,7 +148,8 @@ class GramStorage(LocalDuals):
     ) -> Iterator[float]:
         a = state.weights
         blas = blas_for(self.dtype)
-        changes = room_for_changes(EXAMPLES_PER_BLOCK, a.shape[1], self.dtype)
+        sizes = (EXAMPLES_PER_BLOCK, a.shape[1], self.dtype)
+        changes = room_for_changes(*sizes, listed=loss.sparse_duals)
         work = np.empty((2, a.shape[1]), self.dtype)
         sums = a.sum(axis=0)
         bias2 = self.dtype.type(self.bias2)
