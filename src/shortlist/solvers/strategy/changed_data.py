@@ -16,7 +16,7 @@ from shortlist.solvers.storage.base import CHUNK_BYTES
 from shortlist.solvers.strategy.lbfgs import Point, lbfgs
 
 # Evaluations at most. The start need not be exact: all weights change in what follows.
-MOST_EVALUATIONS = 30
+MAX_EVALUATIONS = 30
 # What is left of the first gradient's norm when the weights are good enough.
 SHARE_LEFT = 0.03
 # Multiples of the weights are tried from 1 down, in steps of this.
@@ -67,7 +67,7 @@ def train_new_classes(problem: Problem, weights: NDArray, new: NDArray) -> bool:
     enough = SHARE_LEFT * float(np.linalg.norm(start.gradient))
     noise = float(np.finfo(storage.dtype).eps)
     for point in lbfgs(evaluate, start, noise):
-        if evaluations >= MOST_EVALUATIONS or np.linalg.norm(point.gradient) <= enough:
+        if evaluations >= MAX_EVALUATIONS or np.linalg.norm(point.gradient) <= enough:
             break
     weights[:, new] = point.place
     return True
