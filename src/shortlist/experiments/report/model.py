@@ -80,6 +80,7 @@ def _is_number(number: float | None) -> TypeGuard[float]:
 
 
 Cell = Value | str
+Rows = Sequence[Sequence[Cell]]
 
 
 @dataclass(frozen=True)
@@ -94,7 +95,7 @@ class Table:
     name: str
     title: str
     columns: Sequence[str]
-    rows: Sequence[Sequence[Cell]]
+    rows: Rows
     caption: str = ""
     notes: Sequence[str] = ()
     groups: Sequence[int] = ()
@@ -105,8 +106,8 @@ class Table:
 
     def __post_init__(self) -> None:
         for row in self.rows:
-            if (cells := len(row)) != (columns := len(self.columns)):
-                told = f"a row has {cells} cells for {columns} columns"
+            if len(row) != len(self.columns):
+                told = f"a row has {len(row)} cells for {len(self.columns)} columns"
                 raise ValueError(f"table {self.name!r}: {told}")
 
     @property
