@@ -59,10 +59,9 @@ def _nearest_shares(ranks: NDArray, b: NDArray) -> NDArray:
     sums = np.concatenate([[0.0], np.cumsum(d)])
     first, last = np.ogrid[: len(b), : len(b)]
     means = (sums[1:][last] - sums[first]) / np.maximum(last - first + 1, 1)
-    level = [
-        min(max(means[i, j] for j in range(here, len(b))) for i in range(here + 1))
-        for here in range(len(b))
-    ]
+    # The largest mean from i to here or beyond; of these the smallest from here or before.
+    beyond = np.maximum.accumulate(means[:, ::-1], axis=1)[:, ::-1]
+    level = np.where(first <= last, beyond, np.inf).min(axis=0)
     x = np.empty(len(b))
     x[order] = b[order] - level
     return x
