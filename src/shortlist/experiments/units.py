@@ -65,9 +65,8 @@ class Task(ABC):
 class Unit:
     """A task with a name for people, such as "letter, top-3 SVM".
 
-    ``payload`` is data too large to be a parameter; the task holds its fingerprint. ``weight``
-    says how long the unit takes compared with others. Units of one ``kind`` run the same compiled
-    code.
+    The task holds the fingerprint of its ``payload``. ``weight`` says how long the unit takes
+    compared with others. Units of one ``kind`` run the same compiled code.
     """
 
     name: str
@@ -151,11 +150,10 @@ class Context:
         pending = [number for number, result in results.items() if result is None]
         if not pending:
             return list(results.values())
-        n_stored = len(units) - len(pending)
-        pending = _in_good_order(units, pending)
-        total = sum(units[number].weight for number in pending)
+        total, n_stored = sum(units[n].weight for n in pending), len(units) - len(pending)
         remark = f"{n_stored} stored before" if n_stored else ""
         progress = progress_on(self.progress, title, count=len(pending), total=total, remark=remark)
+        pending = _in_good_order(units, pending)
         run = closing(_run(units, pending, store, 1 if alone else self.jobs, progress))
         with progress, handled(leave, ["SIGTERM"]), run as finished:
             results.update(finished)
@@ -252,9 +250,8 @@ def code_hash(package: Path, *, with_torch: bool) -> str:
     left_out = [package / name for name in (*PRESENTATION, *(() if with_torch else ("torch",)))]
     digest = hashlib.sha256()
     for source in sorted(package.rglob("*")):
-        if source.suffix not in (".py", ".csv"):
-            continue
-        if any(source.is_relative_to(each) for each in left_out):
+        shown_only = any(source.is_relative_to(each) for each in left_out)
+        if source.suffix not in (".py", ".csv") or shown_only:
             continue
         digest.update(source.relative_to(package).as_posix().encode())
         digest.update(hashlib.sha256(source.read_bytes()).digest())

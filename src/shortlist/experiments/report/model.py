@@ -146,22 +146,21 @@ class Remark:
 
 @dataclass(frozen=True)
 class Section:
-    """An experiment's outcome."""
+    """An experiment's outcome.
+
+    A headline is a number, as text, and what it is. ``remarks`` say what differs from the paper and
+    why, ``protocol`` how the numbers were made. ``result`` is a dataclass, for results.json.
+    """
 
     name: str
     title: str
     paragraphs: Sequence[str]
     tables: Sequence[Table] = ()
     figures: Sequence[Figure] = ()
-    #: Whether the figures come before the tables.
     figures_first: bool = False
-    #: Headlines: a number, as text, and what it is.
     headlines: Sequence[tuple[str, str]] = ()
-    #: Differences from the paper and why.
     remarks: Sequence[Remark] = ()
-    #: How the numbers were made.
     protocol: Sequence[str] = ()
-    #: The experiment's result, a frozen dataclass, for results.json.
     result: Any = None
 
 

@@ -59,9 +59,8 @@ class Prose:
         """A table of words. Its block holds the headings, then the rows; |-| begins a group."""
         lines = [text for text in self.paragraphs(block, **facts) if text.startswith("|")]
         starts = [place for place, line in enumerate(lines) if line == "|-|"]
-        cells = [
-            [cell.strip() for cell in line.split("|")[1:-1]] for line in lines if line != "|-|"
-        ]
+        rows = [line.split("|")[1:-1] for line in lines if line != "|-|"]
+        cells = [[cell.strip() for cell in row] for row in rows]
         groups = [place - 1 - number for number, place in enumerate(starts)]
         return self.table(block, cells[0], cells[1:], facts, groups=groups, **options)
 
