@@ -52,7 +52,7 @@ def dealt(n_workers: int) -> list[np.ndarray]:
 @pytest.fixture(scope="module")
 def groups():
     """Workers for several tests: to start one takes longer than a fit."""
-    made = {n_workers: group_of(*dealt(n_workers)) for n_workers in (1, 2, 4)}
+    made = {n_workers: group_of(*dealt(n_workers)) for n_workers in (1, 2, 3)}
     yield made
     for group in made.values():
         group.close()
@@ -98,7 +98,7 @@ def test_the_certificate_with_fifty_digits(groups, name):
     [
         (1, "hinge"),
         (2, "softmax"),
-        (4, "smooth_hinge"),
+        (3, "smooth_hinge"),
     ],
 )
 def test_workers_reach_the_optimum_of_one_machine(groups, n_workers, loss):
@@ -306,8 +306,8 @@ def test_a_fit_that_was_cut_goes_on(groups, tmp_path):
     model = train(groups[2], dealt(2), checkpoint=saved)
     check(model)
     assert model.result_.history[0].epoch < 3 < model.result_.epochs
-    with pytest.raises(ValueError, match="n_workers is 4 here and 2 there"):
-        train(groups[4], dealt(4), checkpoint=saved)
+    with pytest.raises(ValueError, match="n_workers is 3 here and 2 there"):
+        train(groups[3], dealt(3), checkpoint=saved)
 
 
 # A driver that is killed after some epochs, when it has written a checkpoint.
@@ -447,16 +447,16 @@ def test_files_go_to_workers_by_size(tmp_path):
 def test_fewer_files_than_workers_are_dealt_out(groups, monkeypatch, tmp_path):
     np.savez(tmp_path / "one.npz", X=X)
     np.save(tmp_path / "labels.npy", Y)
-    data = read_by(monkeypatch, groups[4], [tmp_path / "one.npz"], labels=tmp_path / "labels.npy")
+    data = read_by(monkeypatch, groups[3], [tmp_path / "one.npz"], labels=tmp_path / "labels.npy")
     assert data.n_samples == 200
     assert np.bincount(data.y).tolist() == np.bincount(Y).tolist()
     model = TopKClassifier(tol=TOL, random_state=0).fit(data.X, data.y)
     alone = TopKClassifier(tol=1e-6, random_state=0).fit(X, Y)
     assert model.result_.primal == pytest.approx(alone.result_.primal, rel=1e-4)
     np.testing.assert_allclose(model.coef_, alone.coef_, atol=0.05)
-    np.savez(tmp_path / "one.npz", X=X[:3], y=Y[:3])
-    with pytest.raises(ValueError, match="has 3 examples for 4 workers"):
-        read_by(monkeypatch, groups[4], [tmp_path / "one.npz"])
+    np.savez(tmp_path / "one.npz", X=X[:2], y=Y[:2])
+    with pytest.raises(ValueError, match="has 2 examples for 3 workers"):
+        read_by(monkeypatch, groups[3], [tmp_path / "one.npz"])
 
 
 def test_tables_are_matched_by_the_names_of_their_columns(groups, monkeypatch, tmp_path):
