@@ -3,7 +3,8 @@
     python -m benchmarks update [--data FILE.npz] [--losses softmax smooth_hinge hinge]
                                 [--C 1 10] [--share 0.01] [--most N]
 
-A share of the rows is added, removed or given other rows' labels; or the rows of one class are new.
+A share of the rows is added, removed or given other rows' labels; or the rows of one class are new,
+or gone.
 Nothing is timed.
 """
 
@@ -46,6 +47,7 @@ def changes(X: Any, y: np.ndarray, few: int) -> dict[str, Change]:
             {"X_new": X[~known], "y_new": y[~known]},
             (X[together], y[together]),
         ),
+        "it goes": ((X, y), {"removed": ~known}, (X[known], y[known])),
     }
 
 

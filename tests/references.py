@@ -59,10 +59,9 @@ def _nearest_shares(ranks: NDArray, b: NDArray) -> NDArray:
     sums = np.concatenate([[0.0], np.cumsum(d)])
     first, last = np.ogrid[: len(b), : len(b)]
     means = (sums[1:][last] - sums[first]) / np.maximum(last - first + 1, 1)
-    level = [
-        min(max(means[i, j] for j in range(here, len(b))) for i in range(here + 1))
-        for here in range(len(b))
-    ]
+    # The largest mean from i to here or beyond; of these the smallest from here or before.
+    beyond = np.maximum.accumulate(means[:, ::-1], axis=1)[:, ::-1]
+    level = np.where(first <= last, beyond, np.inf).min(axis=0)
     x = np.empty(len(b))
     x[order] = b[order] - level
     return x
@@ -80,6 +79,9 @@ def penalty(row: Instance, x: NDArray) -> float:
     return 0.5 * row.smoothing * float(x @ x)
 
 
+_GOLDEN = (np.sqrt(5.0) - 1.0) / 2.0
+
+
 def _supremum(row: Instance, b: NDArray, inverse: Callable[[NDArray], NDArray]) -> float:
     """max of <b, x> - penalty(x) over the set: over s outside, over x with that sum inside."""
 
@@ -94,13 +96,16 @@ def _supremum(row: Instance, b: NDArray, inverse: Callable[[NDArray], NDArray]) 
             low, high = (theta, high) if x.sum() > s else (low, theta)
         return float(b @ x) - penalty(row, x)
 
-    low, high = 0.0, 1.0
-    for _ in range(60):  # a concave function, perhaps with kinks: thirds, not derivatives
-        left, right = low + (high - low) / 3.0, high - (high - low) / 3.0
-        if best_with_sum(left) < best_with_sum(right):
-            low = left
+    # A concave function, perhaps with kinks: golden sections, not derivatives.
+    low, left, right, high = 0.0, 1.0 - _GOLDEN, _GOLDEN, 1.0
+    at_left, at_right = best_with_sum(left), best_with_sum(right)
+    for _ in range(52):
+        if at_left < at_right:
+            low, left, right = left, right, left + _GOLDEN * (high - left)
+            at_left, at_right = at_right, best_with_sum(right)
         else:
-            high = right
+            high, right, left = right, left, right - _GOLDEN * (right - low)
+            at_right, at_left = at_left, best_with_sum(left)
     return max(0.0, best_with_sum(high))
 
 

@@ -3,7 +3,7 @@
 import signal
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 #: From schedulers, ``timeout`` and lost connections. Windows has no SIGHUP.
@@ -40,3 +40,28 @@ def leave(number: int, frame: Any) -> None:
     """A handler that raises SystemExit, so that unfinished files and processes are seen to."""
     signal.signal(number, signal.SIG_IGN)  # a second signal must not interrupt the clean-up
     raise SystemExit(128 + number)
+
+
+class _Interrupted(BaseException):
+    """Ctrl-C, in a form that no code takes for a wish to end well with what there is."""
+
+
+@contextmanager
+def ctrl_c_not_swallowed() -> Iterator[None]:
+    """Ctrl-C ends the body at once, or at its end at the latest if it is caught there."""
+    # A job in the background ignores Ctrl-C. Other signals that end it come to this handler too.
+    ignored = signal.getsignal(signal.SIGINT) == signal.SIG_IGN
+    caught = False
+
+    def note(number: int, frame: Any) -> None:
+        nonlocal caught
+        if number == signal.SIGINT and ignored:
+            return
+        caught = True
+        raise _Interrupted
+
+    usual = (signal.default_int_handler, signal.SIG_IGN)
+    with suppress(_Interrupted), handled(note, ["SIGINT"], instead_of=usual):
+        yield
+    if caught:
+        raise KeyboardInterrupt

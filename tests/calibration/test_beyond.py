@@ -67,7 +67,7 @@ def test_a_mixture_of_alphas_is_calibrated_from_its_smallest_k_on(name):
         for k in lengths:
             found = find_counterexample(loss, k, n_classes=(4, 5), n_trials=12)
             assert not found.found, (loss.rank_weights, k)
-            bound = regret_bound(loss, 0.2, k=k, n_classes=4)
+            bound = regret_bound(loss, 0.2, k=k, n_classes=4, n_random=4, n_descents=1)
             assert 0 < bound.proved <= bound.value
     # At most two possible labels and lists of one: all parts of k = 2 and 3 tend to zero.
     p = [0.6, 0.4, 0.0, 0.0]

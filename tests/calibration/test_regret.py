@@ -58,7 +58,7 @@ def test_three_classes_against_a_grid_of_all_distributions(loss):
     beyond = loss.variant == "printed" or loss.rank_weights is not None
     errors, risks = excess_on_a_grid(loss, n=20 if beyond else 10)
     for epsilon in (0.2, 0.6):
-        bound = regret_bound(loss, epsilon, n_classes=3)
+        bound = regret_bound(loss, epsilon, n_classes=3, n_random=4, n_descents=1)
         on_grid = risks[errors >= epsilon - 1e-9].min()
         assert bound.value <= on_grid + 1e-9
         # What lies between the points of the grid is not worth more than this.

@@ -1,6 +1,7 @@
 """Small files of one data set in every format, and the command to use them with."""
 
 import contextlib
+import io
 import os
 import subprocess
 import sys
@@ -110,16 +111,21 @@ def command(capsys, tmp_path, monkeypatch):
 @pytest.fixture(scope="session")
 def model(files) -> str:
     """A model trained by the command on the LibSVM file, for shortlists of 2."""
-    path = files / "trained.model"
-    ended = shell("train", files / "data.svm", "-o", path, "-k", 2, "-q")
-    assert (ended.code, ended.out) == (0, ""), ended.err
-    return path
+    return train_here(files / "data.svm", files / "trained.model")
 
 
 @pytest.fixture(scope="session")
 def named_model(files) -> str:
     """The same from the CSV file: columns have names, labels are text."""
-    path = files / "named.model"
-    ended = shell("train", files / "data.csv", "-o", path, "-k", 2, "-q")
-    assert (ended.code, ended.out) == (0, ""), ended.err
+    return train_here(files / "data.csv", files / "named.model")
+
+
+def train_here(data: str, path: str) -> str:
+    """Train without a word, in this process."""
+    from shortlist.cli.run import run
+
+    out = io.StringIO()
+    with contextlib.redirect_stdout(out), warnings.catch_warnings():
+        code = run(["train", data, "-o", path, "-k", "2", "-q"])
+    assert (code, out.getvalue()) == (0, "")
     return path

@@ -293,17 +293,17 @@ def test_further_formats(command, files, source):
     assert ended.out.split()[1:] == expected.predict(files.X).astype(str).tolist()
 
 
-def test_outputs_that_are_no_files(files, model, tmp_path):
-    text = shell("predict", model, files / "data.svm")
+def test_outputs_that_are_no_files(command, files, model, tmp_path):
+    text = command("predict", model, files / "data.svm")
     assert shell("predict", model, files / "data.svm", "-o", "/dev/stdout").out == text.out
-    silent = shell("predict", model, files / "data.svm", "-o", os.devnull)
+    silent = command("predict", model, files / "data.svm", "-o", os.devnull)
     assert (silent.code, silent.out, silent.err) == (0, "", "")
     with open(tmp_path / "m", "wb") as file:
         ended = shell("train", files / "data.svm", "-k", 2, "-o", "-", stdout=file)
     assert ended.code == 0
     assert "within" in ended.err
     np.testing.assert_array_equal(shortlist.load(tmp_path / "m").coef_, shortlist.load(model).coef_)
-    ended = shell("train", files / "data.svm", "-k", 2, "-o", os.devnull)
+    ended = command("train", files / "data.svm", "-k", 2, "-o", os.devnull)
     assert ended.out.endswith(f"written to {os.devnull}\n")
 
 

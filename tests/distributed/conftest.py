@@ -21,7 +21,7 @@ def groups(cluster):
     """Workers for several tests: to start one takes longer than a fit."""
     from tests.distributed.groups import dealt, group_of
 
-    made = {n_workers: group_of(*dealt(n_workers)) for n_workers in (1, 2, 4)}
+    made = {n_workers: group_of(*dealt(n_workers)) for n_workers in (1, 2, 3)}
     yield made
     for group in made.values():
         group.close()

@@ -46,7 +46,7 @@ def test_the_certificate_with_fifty_digits(groups, name):
     [
         (1, "hinge"),
         (2, "softmax"),
-        (4, "smooth_hinge"),
+        (3, "smooth_hinge"),
     ],
 )
 def test_workers_reach_the_optimum_of_one_machine(groups, n_workers, loss):
@@ -254,8 +254,8 @@ def test_a_fit_that_was_cut_goes_on(groups, tmp_path):
     model = train(groups[2], dealt(2), checkpoint=saved)
     check(model)
     assert model.result_.history[0].epoch < 3 < model.result_.epochs
-    with pytest.raises(ValueError, match="n_workers is 4 here and 2 there"):
-        train(groups[4], dealt(4), checkpoint=saved)
+    with pytest.raises(ValueError, match="n_workers is 3 here and 2 there"):
+        train(groups[3], dealt(3), checkpoint=saved)
 
 
 # A driver that is killed after some epochs, when it has written a checkpoint.

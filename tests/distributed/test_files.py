@@ -90,16 +90,16 @@ def test_files_go_to_workers_by_size(tmp_path):
 def test_fewer_files_than_workers_are_dealt_out(groups, monkeypatch, tmp_path):
     np.savez(tmp_path / "one.npz", X=X)
     np.save(tmp_path / "labels.npy", Y)
-    data = read_by(monkeypatch, groups[4], [tmp_path / "one.npz"], labels=tmp_path / "labels.npy")
+    data = read_by(monkeypatch, groups[3], [tmp_path / "one.npz"], labels=tmp_path / "labels.npy")
     assert data.n_samples == 200
     assert np.bincount(data.y).tolist() == np.bincount(Y).tolist()
     model = TopKClassifier(tol=TOL, random_state=0).fit(data.X, data.y)
     alone = TopKClassifier(tol=1e-6, random_state=0).fit(X, Y)
     assert model.result_.primal == pytest.approx(alone.result_.primal, rel=1e-4)
     np.testing.assert_allclose(model.coef_, alone.coef_, atol=0.05)
-    np.savez(tmp_path / "one.npz", X=X[:3], y=Y[:3])
-    with pytest.raises(ValueError, match="has 3 examples for 4 workers"):
-        read_by(monkeypatch, groups[4], [tmp_path / "one.npz"])
+    np.savez(tmp_path / "one.npz", X=X[:2], y=Y[:2])
+    with pytest.raises(ValueError, match="has 2 examples for 3 workers"):
+        read_by(monkeypatch, groups[3], [tmp_path / "one.npz"])
 
 
 def test_tables_are_matched_by_the_names_of_their_columns(groups, monkeypatch, tmp_path):

@@ -73,9 +73,9 @@ def test_the_warning_names_features_that_are_not_scaled(scale, hint, data):
 
 @pytest.mark.parametrize("loss", ["entropy", "smooth_hinge", "ova_logistic"])
 @pytest.mark.parametrize("seed", range(3))
-def test_the_end_of_the_digits_is_an_end(loss, seed, data):
+def test_the_end_of_the_digits_is_an_end(loss, seed):
     """Asked for more than float32 has: not all epochs are spent, and a gap above tol is told."""
-    X, y = data
+    X, y = named_data(n=40)
     model = TopKClassifier(loss, tol=1e-12, max_epochs=10**6, random_state=seed)
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always")

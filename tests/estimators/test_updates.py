@@ -113,6 +113,45 @@ def test_a_new_class_begins_closer_than_a_fit(loss):
     assert model.result_.history[0].dual > fresh.result_.history[0].dual
 
 
+@pytest.mark.parametrize(
+    "params",
+    [{"loss": "entropy"}, {"loss": "smooth_hinge"}, {"loss": "smooth_hinge", "k": 5}],
+    ids=str,
+)
+def test_shares_of_a_class_that_goes_are_given_back(params):
+    """All examples had a share of it, or many; they do not begin at zero again."""
+    random = np.random.default_rng(0)
+    y = np.repeat(np.arange(30), 20)
+    X = random.normal(size=(30, 50))[y] + random.normal(size=(600, 50))
+    X /= np.linalg.norm(X, axis=1)[:, None]
+    known = y != 7
+    model = TopKClassifier(**params, tol=1e-4, random_state=0).fit(X, y)
+    model.update(removed=~known)
+    fresh = check(model, X[known], y[known])
+    assert model.result_.epochs <= 0.5 * fresh.result_.epochs
+    optimum = fresh.result_.primal
+    assert model.result_.history[0].epoch == 0
+    assert model.result_.history[0].dual > 0.9 * optimum
+
+
+def test_far_from_solved_an_update_begins_with_visits():
+    """Wrong labels where C is large: the last weights are worse than those of a few epochs."""
+    random = np.random.default_rng(0)
+    y = random.integers(0, 40, 900)
+    X = random.normal(size=(40, 64))[y] + 2.0 * random.normal(size=(900, 64))
+    X /= np.linalg.norm(X, axis=1)[:, None]
+    model = TopKClassifier("softmax", C=100.0, random_state=0).fit(X, y)
+    assert model.result_.by_descent
+    other = np.roll(y[:9], 1)
+    model.update(X[:9], other, removed=np.arange(9))
+    assert model.result_.solver.startswith("sdca")
+    fresh = check(model, np.r_[X[9:], X[:9]], np.r_[y[9:], other])
+    assert model.result_.epochs <= fresh.result_.epochs
+    # With few rows removed the last weights are close: a descent goes on from them.
+    model.update(removed=np.arange(3))
+    assert model.result_.solver == "l-bfgs"
+
+
 def test_weights_parameters_and_descents(data):
     X, y = data
     weight = np.random.default_rng(0).uniform(0.5, 2.0, len(y))

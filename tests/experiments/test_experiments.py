@@ -74,7 +74,7 @@ def test_circle(tmp_path):
 
 
 def test_convergence(tmp_path):
-    outcome = quick("convergence", tmp_path, limit=0.2)
+    outcome = quick("convergence", tmp_path, limit=0.05)
     (section,) = outcome.report.sections
     gap, accuracy = section.figures[0].panels
     for series in gap.series:

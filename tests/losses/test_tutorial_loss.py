@@ -199,7 +199,15 @@ def test_outside_the_domain(by):
     test_conjugates.test_outside_the_domain_infinite(ROW, by)
 
 
-@pytest.mark.parametrize("storage", STORAGES)
+# In the other storages visits run the same code of the loss. It is compiled for each of them.
+OFTEN = ("dense", "blocks")
+CERTIFIED = [
+    pytest.param(storage, marks=() if storage in OFTEN else pytest.mark.slow)
+    for storage in STORAGES
+]
+
+
+@pytest.mark.parametrize("storage", CERTIFIED)
 def test_certificates(storage):
     check_gap(ROW, np.float64, storage)
 

@@ -20,7 +20,7 @@ from tests.instances import DUAL, Instance, by_id
 PRECISIONS = pytest.mark.parametrize("dtype", [np.float32, np.float64])
 ETAS = [1e-8, 1e-4, 1e-2, 1.0, 30.0, 1e4, 1e8]
 KAPPA = 4.0  # |x_i|^2
-N = 6
+N = 4
 # One instance per family of kernels, to be visited with numbers of classes not in the list.
 FAMILIES = [
     Instance("hinge", m=0),

@@ -44,7 +44,7 @@ def test_the_last_epoch_is_cut_short(embeddings, monkeypatch):
     assert found.status == "converged"
     assert found.relative_gap <= tol
     assert 2.0 < found.epochs < 3.0
-    monkeypatch.setattr(ascent, "LARGEST_PART", 0.0)
+    monkeypatch.setattr(ascent, "MAX_PART", 0.0)
     whole = train(problem, tol=tol, seed=0).result
     assert whole.status == "converged"
     assert whole.epochs == 3.0

@@ -18,15 +18,24 @@ B, M, D = 11, 83, 29
 PRECISIONS = pytest.mark.parametrize("dtype", [np.float32, np.float64])
 
 
-def noted(dtype, most):
+def noted(dtype, most, listed=True):
     """Changes with up to ``most`` nonzeros an example, none in some, and the squares returned."""
     random = np.random.default_rng(most)
-    changes = room_for_changes(B, M, dtype)
+    changes = room_for_changes(B, M, dtype, listed)
     changes.deltas[:] = 0
     for b in range(B):
         places = random.permutation(M)[: random.integers(most + 1)]
         changes.deltas[b, places] = random.normal(size=places.size)
     return changes, [note_change(changes, b) for b in range(B)]
+
+
+@PRECISIONS
+def test_without_lists_every_change_is_kept_whole(dtype):
+    changes, squares = noted(dtype, 4, listed=False)
+    np.testing.assert_allclose(squares, np.square(changes.deltas, dtype=float).sum(axis=1))
+    assert changes.full.tolist() == list(range(B + 1))
+    assert changes.numbers.tolist() == list(range(B))
+    assert not changes.listed.any()
 
 
 @PRECISIONS
@@ -87,8 +96,8 @@ def test_blocks_with_listed_changes_make_the_steps_of_single_visits(k, threads, 
     monkeypatch.setattr("shortlist.solvers.storage.dense.MULTIPLICATIONS_PER_THREAD", 1)
     rooms = []
 
-    def room(*sizes):
-        rooms.append(room_for_changes(*sizes))
+    def room(*sizes, listed):
+        rooms.append(room_for_changes(*sizes, listed))
         return rooms[-1]
 
     monkeypatch.setattr("shortlist.solvers.storage.dense.room_for_changes", room)

@@ -81,8 +81,8 @@ def test_every_stage_of_a_run_can_be_gone_on_from(monkeypatch):
     """The stages that small problems do not reach by themselves are forced."""
     seen = set()
     monkeypatch.setattr(train, "_patience", lambda *_: 0.0)
-    monkeypatch.setattr(multipliers, "SLOW_SHARE", 0.0)
-    monkeypatch.setattr(multipliers, "SMALLEST_GAMMA", multipliers.FIRST_GAMMA)
+    monkeypatch.setattr(multipliers, "SLOW_GAP_RATIO", 0.0)
+    monkeypatch.setattr(multipliers, "MIN_GAMMA", multipliers.FIRST_GAMMA)
     for row in (SOFTMAX, HINGE, TRUNCATED):
         problem, _, _ = problem_of(row)
         snapshots = cut_run(problem, np.inf, tol=1e-7)

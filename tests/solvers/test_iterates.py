@@ -30,6 +30,7 @@ FAMILIES = [
     Instance("ova_logistic", m=5),
 ]
 SPARSE = [row for row in FAMILIES if row.name.endswith("hinge")]
+SHOWN_EVERYWHERE = (FAMILIES[0], FAMILIES[3])
 EPOCHS = 3
 N = 75  # more than a block of 64, and no multiple of anything
 
@@ -274,7 +275,9 @@ def test_as_many_threads_as_asked_for_take_part(monkeypatch):
 def test_weights_drift_from_the_duals_no_further_than_the_bound(row):
     """What rounding has done to W is below what the visits have added up for it."""
     X, y = make_data(n=N, m=row.m, dtype=np.float32)
-    for storage, block in [("dense", None), ("dense", 16), ("csr", None)]:
+    # Blocks and sparse rows add the same whatever the loss, and each pair takes seconds to compile.
+    ways = [("dense", None), ("dense", 16), ("csr", None)]
+    for storage, block in ways if row in SHOWN_EVERYWHERE else ways[:1]:
         problem = make_problem(storage, row.loss(), X, y, make_costs(N), 0.5, block)
         state, _ = run_epochs(problem)
         true = problem.storage.rebuild(state.duals, problem.costs.cost)

@@ -128,7 +128,7 @@ def test_many_labels_and_classes_in_blocks():
     """W too large for one kernel, so blocks; more than a few labels each."""
     rng = np.random.default_rng(0)
     case = Case("smooth_hinge", m=130, k=5, smoothing=1.0)
-    X = rng.normal(size=(90, 140)).astype(np.float32)
+    X = rng.normal(size=(90, 140))
     right = np.zeros((90, 130), int)
     for row in right:
         row[rng.choice(130, size=rng.integers(1, 40), replace=False)] = 1

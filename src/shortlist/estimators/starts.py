@@ -20,7 +20,13 @@ from shortlist.solvers.duals import Duals, as_array, may_be_changed, store
 from shortlist.solvers.problem import Problem
 from shortlist.solvers.storage import Costs, State
 from shortlist.solvers.storage.base import chunks
+from shortlist.solvers.strategy.changed_data import (
+    best_multiple,
+    smooth_relative,
+    train_new_classes,
+)
 from shortlist.solvers.strategy.path import state_from_duals, way_on
+from shortlist.solvers.strategy.starts import move_towards
 from shortlist.solvers.strategy.train import Solution
 
 # New rows are visited first if they are at most this share of all rows. More of them change the
@@ -159,76 +165,80 @@ def from_changed_rows(last: LastFit, problem: Problem, classes: NDArray, kept: N
     """Go on from the duals of the rows ``kept``, which come first in ``problem``.
 
     The dual of an example stays feasible whatever happens to the others. New rows start from zero.
+    A new class begins with the weights that are best for it alone. Where it asks for a share of all
+    duals, or classes are gone, duals move towards gradients as far as the dual objective rises.
     """
     there = np.isin(last.classes, classes)
     columns = np.searchsorted(classes, last.classes[there])
+    new = np.setdiff1d(np.arange(len(classes)), columns)
     solution = last.solution
     weights = problem.storage.zero_weights(len(classes))
     weights[:, columns] = solution.weights[:, there]
+    trained = train_new_classes(problem, weights, new) if new.size else True
     if not problem.keeps_duals:
-        return Start(weights=weights)
-    new_classes = len(columns) < len(classes)
-    by_descent = problem.loss.convex and solution.result.by_descent
-    if by_descent and new_classes and not problem.loss.smooth:
-        # Descents on smoothed hinges are not faster from weights without the new classes: Letter
-        # at C = 1 and 10 takes 82 and 131 evaluations, and 71 and 104 from zero.
-        return COLD
-    duals = _carried(problem, solution.state.duals, kept, there, columns)
+        return Start(weights=best_multiple(problem, weights))
+    duals, changed = _carried(problem, solution.state.duals, kept, there, columns)
     starts = np.zeros((problem.storage.n, 2))
-    if not new_classes:
+    if not new.size:
         starts[: len(kept)] = solution.state.starts[kept]
-    elif problem.loss.dual_loss.smooth:
-        _give_shares(problem, duals, weights, len(kept), columns)
     state = state_from_duals(problem, duals, starts)
+    smooth = smooth_relative(problem.loss)
+    if smooth is not None and (new.size or changed.any()):
+        changed[len(kept) :] = True
+        move_towards(problem, state, _with_shares(problem, smooth, duals, weights, changed, new))
     few = problem.storage.n - len(kept) <= MAX_SHARE_OF_FRESH_ROWS * problem.storage.n
-    if few and not new_classes:  # all rows have to make room for a new class
+    if few and not new.size:  # all rows have to make room for a new class
         state.fresh = np.arange(len(kept), problem.storage.n)
     state.best = weights
-    return Start(state, weights if by_descent else None)
+    descends = problem.loss.convex and solution.result.by_descent and trained
+    return Start(state, best_multiple(problem, weights) if descends else None)
 
 
 def _carried(
     problem: Problem, old: Duals, kept: NDArray, there: NDArray, columns: NDArray
-) -> Duals:
+) -> tuple[Duals, NDArray]:
     """The duals of the rows that stay, in their new columns; zero for those of new rows.
 
-    A row that had a share on a class that is gone starts from zero.
+    Shares of classes that are gone are given back to the label. A row for which that is not
+    feasible starts from zero. Also returns a mask of the rows that had such shares.
     """
-    m, y = problem.n_classes, problem.costs.y
-    duals = problem.zero_duals()
+    loss, m, y = problem.loss.dual_loss, problem.n_classes, problem.costs.y
+    duals, changed = problem.zero_duals(), np.zeros(problem.storage.n, bool)
     for part in chunks(len(kept), m * duals.dtype.itemsize):
         before = as_array(old[kept[part]])
         now = np.zeros((len(before), m), duals.dtype)
         now[:, columns] = before[:, there]
-        now[before[:, ~there].any(axis=1)] = 0
+        given_back = before[:, ~there].sum(axis=1)
+        changed[part] = given_back != 0
+        if not loss.separable:
+            now[np.arange(len(now)), y[part]] += given_back
+            infeasible = ~np.isfinite(loss.row_conjugates(now, y[part]))
+            now[infeasible & changed[part]] = 0
         store(duals, part, y[part], now)
-    return duals
+    return duals, changed
 
 
-def _give_shares(
-    problem: Problem, duals: Duals, weights: NDArray, n_kept: int, columns: NDArray
-) -> None:
-    """Give new classes the shares of the gradients at ``weights``, where they are zero.
+def _with_shares(
+    problem: Problem, smooth: Loss, duals: Duals, weights: NDArray, whole: NDArray, new: NDArray
+) -> Duals:
+    """The duals with the new classes' shares of the gradients at ``weights``.
 
-    A share of zero would stay near zero for long. The old classes' shares, in ``columns``, are
-    scaled to leave room. Where that is not feasible, the gradient is taken as a whole.
+    A share of zero would stay near zero for long. The old classes' shares are scaled to leave room.
+    Where that is not feasible, and for the rows ``whole``, the gradient is taken as a whole.
+    ``smooth`` is the loss whose gradients are meant.
     """
     loss, y, m = problem.loss.dual_loss, problem.costs.y, problem.n_classes
-    new = np.setdiff1d(np.arange(m), columns)
-    state = problem.zero_state()
-    problem.fill_duals(weights, state)
-    for part in chunks(n_kept, m * duals.dtype.itemsize):
-        gradient, mixed = as_array(state.duals[part]), as_array(duals[part]).copy()
+    found = problem.zero_duals()
+    problem.storage.fill_duals(smooth, weights, problem.costs, found, problem.crew)
+    for part in chunks(problem.storage.n, m * duals.dtype.itemsize):
+        gradient, mixed = as_array(found[part]), as_array(duals[part]).copy()
         share = gradient[:, new]
-        if loss.separable:
-            # Gradients at scores of zero put half of every row into the class, but few rows belong
-            # to it.
-            share = share * (1 - n_kept / problem.storage.n)
-        else:
+        if not loss.separable:
             given = share.sum(axis=1)
             mixed *= (1 - given)[:, None]
             mixed[np.arange(len(mixed)), y[part]] -= given
         mixed[:, new] = share
-        infeasible = ~np.isfinite(loss.row_conjugates(mixed, y[part]))
-        mixed[infeasible] = gradient[infeasible]
-        store(duals, part, y[part], mixed)
+        taken = whole[part] | ~np.isfinite(loss.row_conjugates(mixed, y[part]))
+        mixed[taken] = gradient[taken]
+        store(found, part, y[part], mixed)
+    return found

@@ -68,8 +68,6 @@ def run(
 ) -> Section:
     """Search for counterexamples to the calibration of every loss.
 
-    Parameters
-    ----------
     ks : sizes of the shortlist.
     n_classes : numbers of classes of the distributions, taken in turn.
     trials : how many distributions to try for each loss.

@@ -67,13 +67,12 @@ def accuracy_rows(
 ) -> list[list[Cell]]:
     """A row for each method: its name, then our accuracy, beside the paper's if any, for each k."""
 
-    def cell(method: str, place: int) -> Value:
-        k = dataset.ks[place]
-        value = dataset.value(method, k, ours[method][place])
-        return replace(value, spread=spreads[method][place], note=notes.get((method, k), ""))
-
-    places = range(len(dataset.ks))
-    return [[paper.display_name(m), *(cell(m, p) for p in places)] for m in ours]
+    rows: list[list[Cell]] = []
+    for m in ours:
+        values = [dataset.value(m, k, each) for k, each in zip(dataset.ks, ours[m], strict=True)]
+        marks = zip(values, spreads[m], [notes.get((m, k), "") for k in dataset.ks], strict=True)
+        rows.append([paper.display_name(m), *(replace(v, spread=s, note=n) for v, s, n in marks)])
+    return rows
 
 
 def mark_best(rows: Sequence[Sequence[Cell]]) -> list[list[Cell]]:
@@ -82,9 +81,8 @@ def mark_best(rows: Sequence[Sequence[Cell]]) -> list[list[Cell]]:
     for column in zip(*rows, strict=True):
         values = [c for c in column if isinstance(c, Value) and math.isfinite(c.ours)]
         best = max((value.printed for value in values), default=None)
-        columns.append(
-            [replace(c, best=c.printed == best) if isinstance(c, Value) else c for c in column]
-        )
+        marked = (replace(c, best=c.printed == best) if isinstance(c, Value) else c for c in column)
+        columns.append(list(marked))
     return [list(row) for row in zip(*columns, strict=True)]
 
 

@@ -46,6 +46,21 @@ class Recipe:
     weight_decay: float = 1e-4
     batch: int = 100
 
+    def train(
+        self, network: nn.Module, loss: nn.Module, X: Tensor, y: Tensor, steps: Any, seed: int
+    ) -> None:
+        """Train by stochastic gradient descent, one epoch for each step size."""
+        generator = torch.Generator().manual_seed(seed)
+        network.train()
+        options = {"momentum": self.momentum, "weight_decay": self.weight_decay}
+        optimizer = torch.optim.SGD(network.parameters(), nesterov=True, **options)
+        for step in steps:
+            optimizer.param_groups[0]["lr"] = step
+            for rows in torch.randperm(len(X), generator=generator).split(self.batch):
+                optimizer.zero_grad()
+                loss(network(X[rows]), y[rows]).backward()
+                optimizer.step()
+
 
 @dataclass(frozen=True)
 class Tuned:
@@ -107,7 +122,7 @@ class FineTuningTask(Task):
             torch.manual_seed(self.seed)
             network = network_for(train[0].shape[1], payload.n_classes)
             constant = [recipe.step] * recipe.epochs
-            _train(network, nn.CrossEntropyLoss(), train, constant, recipe, self.seed)
+            recipe.train(network, nn.CrossEntropyLoss(), *train, constant, self.seed)
 
         def tuned(method: str) -> Tuned:
             _, k = paper.split_method(method)
@@ -116,7 +131,7 @@ class FineTuningTask(Task):
                 candidate, epochs = copy.deepcopy(network), recipe.tuning_epochs
                 falling = [step * (1 - epoch / epochs) for epoch in range(epochs)]
                 # The same order of examples for every loss and step.
-                _train(candidate, loss_for(method), train, falling, recipe, self.seed + 1)
+                recipe.train(candidate, loss_for(method), *train, falling, self.seed + 1)
                 candidates.append((_accuracies(candidate, validation, [k, 1]), step, candidate))
             _, step, best = max(candidates, key=lambda candidate: candidate[0])
             return Tuned(_accuracies(best, test, self.ks), step)
@@ -164,28 +179,6 @@ def network_for(n_features: int, n_classes: int) -> nn.Module:
     second = [nn.Conv2d(8, 16, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2)]
     last = [nn.Linear(16 * (side // 4) ** 2, 128), nn.ReLU(), nn.Linear(128, n_classes)]
     return nn.Sequential(nn.Unflatten(1, (1, side, side)), *first, *second, nn.Flatten(), *last)
-
-
-def _train(
-    network: nn.Module,
-    loss: nn.Module,
-    examples: Examples,
-    steps: Sequence[float],
-    recipe: Recipe,
-    seed: int,
-) -> None:
-    """Train by stochastic gradient descent, one epoch for each step size."""
-    X, y = examples
-    generator = torch.Generator().manual_seed(seed)
-    network.train()
-    options = {"momentum": recipe.momentum, "weight_decay": recipe.weight_decay}
-    optimizer = torch.optim.SGD(network.parameters(), nesterov=True, **options)
-    for step in steps:
-        optimizer.param_groups[0]["lr"] = step
-        for rows in torch.randperm(len(X), generator=generator).split(recipe.batch):
-            optimizer.zero_grad()
-            loss(network(X[rows]), y[rows]).backward()
-            optimizer.step()
 
 
 @torch.inference_mode()

@@ -16,8 +16,6 @@ _PROSE = Prose("losses")
 def run(context: Context, *, k: int = 2, points: int = 241) -> Section:
     """Evaluate every loss while the true label's score varies.
 
-    Parameters
-    ----------
     k : the shortlist's size, for the losses that have one.
     points : how finely the line is sampled.
     """
@@ -41,10 +39,9 @@ def _charts(k: int, points: int) -> list[Chart]:
     panels: dict[str, list[Series]] = {}
     for panel, name, loss, variant in read_table("loss_slices.csv"):
         curves = panels.setdefault(panel, [])
-        values = losses.get(loss, k=k if "{k}" in name else 1, variant=variant).value(
-            scores, labels
-        )
-        curves.append(Series(name.format(k=k), t.tolist(), values.tolist(), len(curves)))
+        shown_loss = losses.get(loss, k=k if "{k}" in name else 1, variant=variant)
+        values = shown_loss.value(scores, labels).tolist()
+        curves.append(Series(name.format(k=k), t.tolist(), values, len(curves)))
     rank = (scores[:, 1:] > scores[:, :1]).sum(axis=1)
     errors = [
         Series(f"top-{size} error", t.tolist(), error.tolist(), 6, size > 1, faint=True, steps=True)

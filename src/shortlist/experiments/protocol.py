@@ -119,7 +119,7 @@ class PathResult:
 
 @dataclass(frozen=True)
 class PathTask(Task):
-    """One method along C = scale 10^(exponent / per_decade)."""
+    """One method along C = scale 10^(exponent / per_decade), and a model chosen for each k."""
 
     method: str
     ks: tuple[int, ...]
@@ -133,7 +133,6 @@ class PathTask(Task):
     scale: float = 1.0
 
     def run(self, payload: Parts) -> PathResult:
-        """Train the path and choose a model for each k."""
         clock, cpu_clock = time.perf_counter(), time.process_time()
         path = _Path(self, payload)
         low, high = self.extended_exponents

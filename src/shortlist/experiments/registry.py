@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from shortlist.experiments.units import Context
 
 ALL = "all"
+_TITLE_OF_SEVERAL = "Loss functions for top-k error, recomputed"
 
 
 class UnknownOption(TypeError):
@@ -72,9 +73,7 @@ class Experiment:
         """Its own options, beyond those of :func:`run`, and their defaults."""
         import inspect
 
-        shared = {"context", "data", "test_data", "download"}
-        if self.dataset:
-            shared.add("dataset")
+        shared = {"context", "data", "test_data", "download", *(["dataset"] * bool(self.dataset))}
         parameters = inspect.signature(self.function()).parameters
         return {name: p.default for name, p in parameters.items() if name not in shared}
 
@@ -151,9 +150,7 @@ def run(
         sections.append(section)
         if console is not None:
             show(section, console)
-    title = (
-        sections[0].title if len(sections) == 1 else "Loss functions for top-k error, recomputed"
-    )
+    title = sections[0].title if len(sections) == 1 else _TITLE_OF_SEVERAL
     report = Report(title, sections, _environment(context), skipped)
     files = folder.write(report, context.output)
     return Outcome(report, files[0], tuple(files))

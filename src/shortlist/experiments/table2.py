@@ -55,7 +55,8 @@ class DrawResult:
 
     chosen: dict[int, DrawModel]
     seconds: float
-    #: How close the two most similar classes' weights are at the optimum, where it was asked for.
+    #: The distance of the two most similar classes' weights at the optimum, as a share of the
+    #: longest weight, where it was asked for.
     nearest_at_optimum: float | None
 
 
@@ -118,8 +119,10 @@ class DrawTask(Task):
         seconds = time.perf_counter() - clock
         nearest = None
         if self.exact_C is not None:
-            exact = model.set_params(C=self.exact_C, tol=_OPTIMUM_GAP, max_epochs=20_000).fit(X, y)
-            nearest = _nearest_classes(_weights(exact))
+            model.set_params(C=self.exact_C, tol=_OPTIMUM_GAP, max_epochs=20_000)
+            weights = _weights(model.fit(X, y))
+            longest = max(np.linalg.norm(weights, axis=0).max(), np.finfo(float).tiny)
+            nearest = float(pdist(weights.T).min() / longest)
         return DrawResult(chosen, seconds, nearest)
 
     def unit(self) -> Unit:
@@ -142,12 +145,6 @@ def scores(X: Any, weights: Any) -> Any:
 
 def _weights(model: Any) -> Any:
     return np.vstack([model.coef_.T, model.intercept_[None, :]]).astype(np.float64)
-
-
-def _nearest_classes(weights: Any) -> float:
-    """The distance of the two most similar classes' weights, as a share of the longest weight."""
-    longest = max(np.linalg.norm(weights, axis=0).max(), np.finfo(float).tiny)
-    return float(pdist(weights.T).min() / longest)
 
 
 def best_of_starts(
@@ -182,8 +179,6 @@ def run(
 ) -> Section:
     """Train the nine methods on several draws of 200 points and average.
 
-    Parameters
-    ----------
     draws : number of draws of training and validation points.
     n_train, n_test : points for training (and as many for validation), and for testing.
     starts : from how many starts the truncated loss is also minimised.
@@ -225,7 +220,10 @@ def _section(by_row: Mapping[str, list[DrawResult]], starts: int, tasks: list[Dr
         name = f"{paper.display_name(TRUNCATED)}, {starts} starts"
         several = zip(means[SEVERAL], spreads[SEVERAL], strict=True)
         rows.append([name, *(Value(mean, spread=s) for mean, s in several)])
-    draw = _figure_draw(by_row)
+    # The draw whose two models are nearest to the paper's figure.
+    found = [[r.chosen[k].test for r in by_row[m]] for m, k in _FIGURE_3.items()]
+    theirs = [[paper.FIGURE_3[m]] for m in _FIGURE_3]
+    draw = int(np.abs(np.subtract(found, theirs)).sum(axis=(0, 2)).argmin())
     shown = {
         paper.display_name(m): (by_row[m][draw].chosen[k], paper.FIGURE_3[m])
         for m, k in _FIGURE_3.items()
@@ -273,13 +271,6 @@ def _outside_our_range(tested: Mapping[str, Any]) -> list[tuple[str, int, float,
         if not ours.min() <= theirs <= ours.max():
             outside.append((paper.display_name(method), k, theirs, ours.min(), ours.max()))
     return outside
-
-
-def _figure_draw(by_row: Mapping[str, list[DrawResult]]) -> int:
-    """The draw whose two models are nearest to the paper's figure."""
-    found = [[r.chosen[k].test for r in by_row[method]] for method, k in _FIGURE_3.items()]
-    theirs = [[paper.FIGURE_3[method]] for method in _FIGURE_3]
-    return int(np.abs(np.subtract(found, theirs)).sum(axis=(0, 2)).argmin())
 
 
 def _ring(task: DrawTask, name: str, model: DrawModel) -> Picture:

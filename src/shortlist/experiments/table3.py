@@ -38,8 +38,6 @@ def run(
 ) -> Section:
     """Run Table 3's methods on a data set and put the outcome beside the paper's, if it has any.
 
-    Parameters
-    ----------
     dataset : one of the paper's, a stand-in, or any name for examples from files.
     methods : some of the paper's methods, a list or with commas between them; all by default.
     tol : the relative duality gap to train to.
@@ -99,17 +97,14 @@ def _unit(dataset: Dataset, task: PathTask, parts: Parts, suffix: str = "") -> U
 def _descent_units(context: Context, tasks: Mapping[str, PathTask], parts: Parts) -> list[Unit]:
     Cs = (1.0,) if context.quick else (1.0, 10.0, 100.0, 1000.0)
     steps_shown = STEPS_SHOWN[:4] if context.quick else STEPS_SHOWN
-    return [
-        Unit(
-            f"letter, gradient descent, {paper.display_name(method)}",
-            DescentTask(method, task.data, Cs, steps_shown, task.tol, MAX_EPOCHS, task.seed),
-            parts,
-            1.5,
-            kernels_of(method),
+    found = {
+        f"letter, gradient descent, {paper.display_name(m)}": DescentTask(
+            m, t.data, Cs, steps_shown, t.tol, MAX_EPOCHS, t.seed
         )
-        for method, task in tasks.items()
-        if paper.is_truncated(method)
-    ]
+        for m, t in tasks.items()
+        if paper.is_truncated(m)
+    }
+    return [Unit(name, t, parts, 1.5, kernels_of(t.method)) for name, t in found.items()]
 
 
 def _on_paper_grid(
@@ -154,11 +149,8 @@ def _ranks_table(name: str, results: Sequence[Table3Result], *, beside_paper: bo
         if any(k not in row for each in results for row in each.accuracy.values()):
             continue
         ours = [{m: row[k] for m, row in r.accuracy.items()} for r in results]
-        theirs = [
-            {m: paper.accuracy(r.dataset, m, k) for m in r.accuracy}
-            for r in results
-            if beside_paper
-        ]
+        named = [(r.dataset, r.accuracy) for r in results if beside_paper]
+        theirs = [{m: paper.accuracy(key, m, k) for m in rows} for key, rows in named]
         columns[f"Top-{k}"] = mean_ranks(ours), mean_ranks(theirs)
     methods = list(columns["Top-1"][0])
     rows: list[list[Cell]] = [

@@ -9,16 +9,8 @@ from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from shortlist._progress import duration
-from shortlist.experiments import paper
-from shortlist.experiments.comparison import (
-    Dataset,
-    Place,
-    accuracy_rows,
-    compare,
-    family_starts,
-    mark_best,
-    standard_error,
-)
+from shortlist.experiments import comparison, paper
+from shortlist.experiments.comparison import Dataset, Place, family_starts, standard_error
 from shortlist.experiments.descents import DescentResult
 from shortlist.experiments.parts import Parts
 from shortlist.experiments.protocol import MAX_K, Model, PathResult
@@ -37,10 +29,7 @@ _GAIN_LIMITS = (-6.0, 3.0)
 #: The numbers of the colours of losses and columns with this k.
 _COLORS = {1: 6, 3: 0, 5: 1, 10: 2}
 #: The methods whose accuracy is shown against C.
-_ALONG_C = (
-    *("svm-multi", "lr-multi", "smooth-topk-svm:1"),
-    *("topk-svm:5", "smooth-topk-svm:5", "topk-ent:5", "trunc-ent:5"),
-)
+_BY_C = "svm-multi lr-multi smooth-topk-svm:1 topk-svm:5 smooth-topk-svm:5 topk-ent:5 trunc-ent:5"
 _PROSE = Prose("table3")
 
 
@@ -106,15 +95,11 @@ class Table3Result:
 
     @classmethod
     def of(cls, outcome: DatasetOutcome) -> "Table3Result":
-        results, ks = outcome.results, outcome.dataset.ks
-        return cls(
-            outcome.dataset.key,
-            outcome.parts.X_test.shape[0],
-            {m: {k: r.accuracy(k) for k in ks} for m, r in results.items()},
-            {m: r.n_left_out for m, r in results.items()},
-            {m: r.seconds for m, r in results.items()},
-            {m: r.cpu_seconds for m, r in results.items()},
-        )
+        results, dataset = outcome.results.items(), outcome.dataset
+        accuracy = {m: {k: r.accuracy(k) for k in dataset.ks} for m, r in results}
+        names = ("n_left_out", "seconds", "cpu_seconds")
+        others = [{m: getattr(r, name) for m, r in results} for name in names]
+        return cls(dataset.key, outcome.parts.X_test.shape[0], accuracy, *others)
 
 
 def section(outcome: DatasetOutcome, tol: float, *, explain: bool = True) -> Section:
@@ -160,9 +145,6 @@ def section(outcome: DatasetOutcome, tol: float, *, explain: bool = True) -> Sec
     )
 
 
-# --- tables --------------------------------------------------------------------------------------
-
-
 def accuracy_table(dataset: Dataset, results: Results) -> Table:
     """Our numbers, beside the paper's if any, with standard errors and what equals the best."""
     best = _best_methods(results, dataset.ks)
@@ -174,7 +156,7 @@ def accuracy_table(dataset: Dataset, results: Results) -> Table:
     }
     facts = {"dataset": dataset, "results": results, "significant": SIGNIFICANT_P}
     table = _accuracies("accuracy", dataset, results, notes, facts)
-    return replace(table, rows=mark_best(table.rows))
+    return replace(table, rows=comparison.mark_best(table.rows))
 
 
 def _accuracies(
@@ -183,7 +165,7 @@ def _accuracies(
     n_test = max((each.n_test for r in results.values() for each in r.chosen.values()), default=1)
     ours = {method: [r.accuracy(k) for k in dataset.ks] for method, r in results.items()}
     errors = {m: [standard_error(accuracy, n_test) for accuracy in row] for m, row in ours.items()}
-    rows, name = accuracy_rows(dataset, ours, errors, notes), block.replace("_", "-")
+    rows, name = comparison.accuracy_rows(dataset, ours, errors, notes), block.replace("_", "-")
     table = _PROSE.table(block, dataset.columns, rows, facts, name=name)
     return replace(table, groups=family_starts(results), tolerance=MAX_POINTS_APART)
 
@@ -191,11 +173,8 @@ def _accuracies(
 def _best_methods(results: Results, ks: Sequence[int]) -> dict[int, str]:
     """The method with the largest accuracy at each k; a k that no model was chosen for has none."""
     having = {k: [method for method, result in results.items() if k in result.chosen] for k in ks}
-    return {
-        k: max(methods, key=lambda method: results[method].accuracy(k))
-        for k, methods in having.items()
-        if methods
-    }
+    best = {k: max(m, key=lambda m: results[m].accuracy(k), default="") for k, m in having.items()}
+    return {k: method for k, method in best.items() if method}
 
 
 def paired_tables(dataset: Dataset, results: Results) -> list[Table]:
@@ -219,7 +198,8 @@ def paired_tables(dataset: Dataset, results: Results) -> list[Table]:
 def _compared(results: Results, method: str, reference: str | None, k: int) -> Cell:
     if reference is None or method == reference or k not in results[method].chosen:
         return "–"
-    return compare(results[method].chosen[k].hits(), results[reference].chosen[k].hits())
+    ours, theirs = results[method].chosen[k], results[reference].chosen[k]
+    return comparison.compare(ours.hits(), theirs.hits())
 
 
 def _training_table(dataset: Dataset, results: Results) -> Table:
@@ -235,9 +215,6 @@ def _training_table(dataset: Dataset, results: Results) -> Table:
     columns = ["Method", *chosen, "Relative gap", "Models", "Left out", "Seconds"]
     groups = family_starts(results)
     return _PROSE.table("training", columns, rows, {}, groups=groups, fold=True)
-
-
-# --- remarks -------------------------------------------------------------------------------------
 
 
 def explain_far_cells(outcome: DatasetOutcome, far: Sequence[Place]) -> list[Remark]:
@@ -311,9 +288,6 @@ def _selection(outcome: DatasetOutcome, method: str, k: int) -> dict[str, object
     return {"cell": cell, "tests": tests, "error": error, "spread": spread}
 
 
-# --- figures -------------------------------------------------------------------------------------
-
-
 def _gains_by_k(ks: Sequence[int], results: Results) -> list[Chart]:
     """What each loss gains over softmax, in points, against k; one panel for each family."""
     if SOFTMAX not in results:
@@ -326,12 +300,9 @@ def _gains_by_k(ks: Sequence[int], results: Results) -> list[Chart]:
             gain = [a - b for a, b in zip(_curve(result, ks), base, strict=True)]
             name = "multiclass SVM" if method == "svm-multi" else f"k = {own_k}"
             curves[panel].append(Series(name, ks, gain, color=_COLORS.get(own_k, 3), markers=True))
-    charts = [
-        Chart("k", "Points above softmax", series, title, y_limits=_GAIN_LIMITS, x_whole=True)
-        for title, series in curves.items()
-        if series
-    ]
-    return [replace(chart, levels=[(0.0, "")]) for chart in charts]
+    chart = Chart("k", "Points above softmax", [], y_limits=_GAIN_LIMITS, x_whole=True)
+    chart = replace(chart, levels=[(0.0, "")])
+    return [replace(chart, title=t, series=series) for t, series in curves.items() if series]
 
 
 def _curve(result: PathResult, ks: Sequence[int]) -> list[float]:
@@ -345,19 +316,17 @@ def _curve(result: PathResult, ks: Sequence[int]) -> list[float]:
 
 def _along_c(outcome: DatasetOutcome) -> list[Chart]:
     """Validation accuracy against C for the losses of one label and of the top five."""
-    shown = [outcome.results[method] for method in _ALONG_C if method in outcome.results]
+    shown = [outcome.results[method] for method in _BY_C.split() if method in outcome.results]
     panels = []
     for k in (1, 5):
         if k not in outcome.dataset.ks or not shown:
             continue
         series = []
         for number, result in enumerate(shown):
-            Cs = [model.C for model in result.models]
-            accuracies = [model.val[k - 1] for model in result.models]
+            Cs, accuracies = zip(*((m.C, m.val[k - 1]) for m in result.models), strict=True)
             # This curve covers that of the plain hinge, which shows between the dashes.
-            dash = int(result.method == "smooth-topk-svm:5")
-            name = paper.display_name(result.method)
-            series.append(Series(name, Cs, accuracies, number, dash, markers=True))
+            name, dash = paper.display_name(result.method), result.method == "smooth-topk-svm:5"
+            series.append(Series(name, Cs, accuracies, number, int(dash), markers=True))
         peaks = [max(s.y) for s in series]
         # What happens at small C may be cut off; no curve may be missing as a whole.
         limits = (min(max(peaks) - 25.0, min(peaks) - 3.0), max(peaks) + 2.0)

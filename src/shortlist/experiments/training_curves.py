@@ -136,8 +136,6 @@ def run(
 ) -> Section:
     """Train softmax, SVM and smooth SVM to a small gap, and the smooth ones by baselines as well.
 
-    Parameters
-    ----------
     data : a file with training and test (or validation) examples, in place of a synthetic set.
     C : the regularisation parameter.
     tol : the relative duality gap to go to.

@@ -10,13 +10,13 @@ import inspect
 import json
 import os
 import re
-import signal
+import sys
 import threading
 import time
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Generator, Iterator, Sequence
-from contextlib import closing, contextmanager, suppress
+from collections.abc import Generator, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field
 from functools import cache, cached_property
 from importlib.metadata import version
@@ -26,14 +26,13 @@ from typing import Any, ClassVar, get_type_hints
 import joblib
 import numpy as np
 from rich.console import Console
-from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import threadpool_limits
 
 from shortlist._files import atomic_write
 from shortlist._json import plain, typed
 from shortlist._machine import processor_name
 from shortlist._progress import TaskProgress, progress_on
-from shortlist._signals import handled, leave
+from shortlist._signals import ctrl_c_not_swallowed, handled, leave
 
 PACKAGE = Path(__file__).parents[1]
 #: Parts of the package that show results and cannot change them.
@@ -69,9 +68,8 @@ class Task(ABC):
 class Unit:
     """A task with a name for people, such as "letter, top-3 SVM".
 
-    ``payload`` is data too large to be a parameter; the task holds its fingerprint. ``weight``
-    says how long the unit takes compared with others. Units of one ``kind`` run the same compiled
-    code.
+    The task holds the fingerprint of its ``payload``. ``weight`` says how long the unit takes
+    compared with others. Units of one ``kind`` run the same compiled code.
     """
 
     name: str
@@ -157,11 +155,10 @@ class Context:
         pending = [number for number, result in results.items() if result is None]
         if not pending:
             return list(results.values())
-        n_stored = len(units) - len(pending)
-        pending = _in_good_order(units, pending)
-        total = sum(units[number].weight for number in pending)
+        total, n_stored = sum(units[n].weight for n in pending), len(units) - len(pending)
         remark = f"{n_stored} stored before" if n_stored else ""
         progress = progress_on(self.progress, title, count=len(pending), total=total, remark=remark)
+        pending = _in_good_order(units, pending)
         run = closing(_run(units, pending, store, 1 if alone else self.jobs, progress))
         with progress, handled(leave, ["SIGTERM"]), run as finished:
             results.update(finished)
@@ -208,9 +205,12 @@ def _numbered(number: int, unit: Unit, store: UnitStore, caller: int) -> tuple[i
     if os.getpid() != caller:
         _end_with(caller)
     # Processes share the machine among themselves: threads of a linear algebra library on top
-    # would only get in each other's way. A gap that is not reached is part of the result.
-    with threadpool_limits(1), warnings.catch_warnings(), _ctrl_c_not_swallowed():
-        warnings.simplefilter("ignore", ConvergenceWarning)
+    # would only get in each other's way. A gap that is not reached is part of the result. Training
+    # returns the model it has at Ctrl-C: a unit that was cut short must not be stored.
+    with threadpool_limits(1), warnings.catch_warnings(), ctrl_c_not_swallowed():
+        # Whatever trains has loaded it by now. It takes a second, which other units are spared.
+        if "sklearn.exceptions" in sys.modules:
+            warnings.simplefilter("ignore", sys.modules["sklearn.exceptions"].ConvergenceWarning)
         result = unit.task.run(unit.payload)
     return number, store.put(unit, result)
 
@@ -228,34 +228,6 @@ def _end_with(parent: int) -> None:
         os._exit(1)
 
     threading.Thread(target=watch, daemon=True).start()
-
-
-class _Interrupted(BaseException):
-    """Ctrl-C in a unit. Training would catch KeyboardInterrupt and return the model it has."""
-
-
-@contextmanager
-def _ctrl_c_not_swallowed() -> Iterator[None]:
-    """Ctrl-C ends the body at once, or at its end at the latest if it is caught there.
-
-    A unit that was cut short must not go on with what it has, nor be stored.
-    """
-    # A job in the background ignores Ctrl-C. Other signals that end it come to this handler too.
-    ignored = signal.getsignal(signal.SIGINT) == signal.SIG_IGN
-    caught = False
-
-    def note(number: int, frame: Any) -> None:
-        nonlocal caught
-        if number == signal.SIGINT and ignored:
-            return
-        caught = True
-        raise _Interrupted
-
-    usual = (signal.default_int_handler, signal.SIG_IGN)
-    with suppress(_Interrupted), handled(note, ["SIGINT"], instead_of=usual):
-        yield
-    if caught:
-        raise KeyboardInterrupt
 
 
 def _as_result(unit: Unit, data: Any) -> Any:
@@ -283,9 +255,8 @@ def code_hash(package: Path, *, with_torch: bool) -> str:
     left_out = [package / name for name in (*PRESENTATION, *(() if with_torch else ("torch",)))]
     digest = hashlib.sha256()
     for source in sorted(package.rglob("*")):
-        if source.suffix not in (".py", ".csv"):
-            continue
-        if any(source.is_relative_to(each) for each in left_out):
+        shown_only = any(source.is_relative_to(each) for each in left_out)
+        if source.suffix not in (".py", ".csv") or shown_only:
             continue
         digest.update(source.relative_to(package).as_posix().encode())
         digest.update(hashlib.sha256(source.read_bytes()).digest())

@@ -140,6 +140,12 @@ def solve_listed(loss, f, y, eta, start, work):
     return _solve_listed_beta if loss.instance_class is BetaHinge else _solve_listed_alpha
 
 
+@overloaded(apart=True)
+def solve_listed_apart(loss, f, y, eta, start, work):
+    """:func:`solve_listed` for visits, of which there are many versions: it is half of each."""
+    return _solve_listed_beta if loss.instance_class is BetaHinge else _solve_listed_alpha
+
+
 @njit
 def _none_enters(loss, f, y, scale, near):
     """Whether all x_j of alpha are zero, as far as one sweep can tell; b_j are about ``near``.

@@ -240,6 +240,12 @@ def ascend_exactly(loss, s, y, cost, kappa, start, stands_for, v, delta, work):
     return share
 
 
+@overloaded(apart=True)
+def ascend_exactly_apart(loss, s, y, cost, kappa, start, stands_for, v, delta, work):
+    """:func:`ascend_exactly` for a family whose visits seldom come to it."""
+    return ascend_exactly
+
+
 @overloaded
 def ascend(loss, s, y, cost, kappa, start, stands_for, v, delta, work):
     """Visit one example: change v so that the dual objective does not fall.

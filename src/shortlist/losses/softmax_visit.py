@@ -17,9 +17,9 @@ import math
 
 import numpy as np
 
-from shortlist._jit import njit
+from shortlist._jit import njit, overloaded
 from shortlist.losses.differences import close_at_label, largest_wrong
-from shortlist.losses.kernels import ascend_exactly
+from shortlist.losses.kernels import ascend_exactly, ascend_exactly_apart
 from shortlist.projections.entropic import balance, sigmoid, softplus
 from shortlist.special import exp, log
 
@@ -280,6 +280,11 @@ def _ascend_anew(loss, s, y, cost, kappa, start, v, delta, work):
     return ascend_exactly(loss, s, y, cost, kappa, start, 1, v, delta, work)
 
 
+@overloaded(apart=True)
+def _ascend_anew_apart(loss, s, y, cost, kappa, start, v, delta, work):
+    return _ascend_anew
+
+
 @njit
 def ascend_softmax(loss, s, y, cost, kappa, start, stands_for, v, delta, work):
     """A visit that starts from the example's last dual, or from the scores on the first.
@@ -287,13 +292,14 @@ def ascend_softmax(loss, s, y, cost, kappa, start, stands_for, v, delta, work):
     With r_j = s_j - log p_old_j, which are all the same at a solution, the step solves  eta p_j +
     log p_j = r_j + eta p_old_j + log p_old_j - t,  sum p = 1.  From p_old it takes t by one Newton
     step, each p_j by one step of fourth order, then corrects t once and scales. The share of the
-    gap is 1/2 Var_p(r) to second order, and free: every visit measures it.
+    gap is 1/2 Var_p(r) to second order, and free: every visit measures it. The other steps are
+    compiled apart, half of the code: few visits take them but the first, which is long.
     """
     eta = cost * kappa
     last = np.float64(v[y])
     p = 1.0 + last
     if start[0] == 0.0 or last == 0.0 or p < _MIN_LABEL_SHARE:
-        return _ascend_anew(loss, s, y, cost, kappa, start, v, delta, work)
+        return _ascend_anew_apart(loss, s, y, cost, kappa, start, v, delta, work)
     r, new = work[0], work[1]
     v[y] = 0
     weights, weighted = _residuals(s, v, eta, r)
@@ -308,7 +314,7 @@ def ascend_softmax(loss, s, y, cost, kappa, start, stands_for, v, delta, work):
     spread += p * residual * residual
     if spread > _MAX_SPREAD or held > 0:
         v[y] = last
-        return _ascend_anew(loss, s, y, cost, kappa, start, v, delta, work)
+        return _ascend_anew_apart(loss, s, y, cost, kappa, start, v, delta, work)
     q = _moved(p, residual, eta, 1.0, 0.5, 2 / 3)
     total += q - np.float64(new[y])
     dt = (total - 1.0) / (slope + q / (1.0 + eta * q))
@@ -322,6 +328,6 @@ def ascend_softmax(loss, s, y, cost, kappa, start, stands_for, v, delta, work):
     gain += _gain_of(own - t, p, change, 0.5 * eta, 1.0, 0.5, 1 / 3)
     if not gain >= 0.0:
         v[y] = last
-        return ascend_exactly(loss, s, y, cost, kappa, start, 1, v, delta, work)
+        return ascend_exactly_apart(loss, s, y, cost, kappa, start, 1, v, delta, work)
     _take(new, scale, total * scale, y, last, cost, v, delta)
     return 0.5 * cost * spread

@@ -42,7 +42,7 @@ MOST_ROUNDING = 0.25
 # relative gap of 1e-3.
 MAX_GAIN_FOR_DOUBLE = 0.02
 # Examples a feature that second moments are made of.
-SAMPLES_PER_FEATURE = 10
+MOMENT_SAMPLES_PER_FEATURE = 10
 # A score larger than any margin: gradients there have their largest norm.
 SATURATING_SCORE = 1e12
 
@@ -56,7 +56,7 @@ class Moments:
     def of(self, storage: Storage, costs: Costs) -> NDArray:
         """sum_i C_i x_i x_i' / sum_i C_i, the constant feature last, from a sample of examples."""
         if self._made is None:
-            step = max(1, int(storage.n / (SAMPLES_PER_FEATURE * storage.width)))
+            step = max(1, int(storage.n / (MOMENT_SAMPLES_PER_FEATURE * storage.width)))
             x, cost = storage.sample(step).astype(storage.dtype), costs.cost[::step]
             shares = (cost / max(float(cost.sum()), np.finfo(float).tiny)).astype(storage.dtype)
             self._made = x.T @ (x * shares[:, None])

@@ -80,6 +80,7 @@ def _is_number(number: float | None) -> TypeGuard[float]:
 
 
 Cell = Value | str
+Rows = Sequence[Sequence[Cell]]
 
 
 @dataclass(frozen=True)
@@ -94,7 +95,7 @@ class Table:
     name: str
     title: str
     columns: Sequence[str]
-    rows: Sequence[Sequence[Cell]]
+    rows: Rows
     caption: str = ""
     notes: Sequence[str] = ()
     groups: Sequence[int] = ()
@@ -105,8 +106,8 @@ class Table:
 
     def __post_init__(self) -> None:
         for row in self.rows:
-            if (cells := len(row)) != (columns := len(self.columns)):
-                told = f"a row has {cells} cells for {columns} columns"
+            if len(row) != len(self.columns):
+                told = f"a row has {len(row)} cells for {len(self.columns)} columns"
                 raise ValueError(f"table {self.name!r}: {told}")
 
     @property
@@ -145,22 +146,21 @@ class Remark:
 
 @dataclass(frozen=True)
 class Section:
-    """An experiment's outcome."""
+    """An experiment's outcome.
+
+    A headline is a number, as text, and what it is. ``remarks`` say what differs from the paper and
+    why, ``protocol`` how the numbers were made. ``result`` is a dataclass, for results.json.
+    """
 
     name: str
     title: str
     paragraphs: Sequence[str]
     tables: Sequence[Table] = ()
     figures: Sequence[Figure] = ()
-    #: Whether the figures come before the tables.
     figures_first: bool = False
-    #: Headlines: a number, as text, and what it is.
     headlines: Sequence[tuple[str, str]] = ()
-    #: Differences from the paper and why.
     remarks: Sequence[Remark] = ()
-    #: How the numbers were made.
     protocol: Sequence[str] = ()
-    #: The experiment's result, a frozen dataclass, for results.json.
     result: Any = None
 
 

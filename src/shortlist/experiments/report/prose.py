@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Any
 
-from shortlist.experiments.report.model import Cell, Figure, Remark, Section, Table, Value
+from shortlist.experiments.report.model import Figure, Remark, Rows, Section, Table, Value
 from shortlist.plots.charts import Panel
 
 Facts = Mapping[str, Any]
@@ -42,35 +42,25 @@ class Prose:
         told = "\n".join(["", *self.paragraphs(block, **facts)]).split("\n# ")[1:]
         return [Remark(topic, " ".join(texts)) for topic, *texts in map(str.splitlines, told)]
 
-    def figure(
-        self, block: str, panels: Sequence[Panel], facts: Facts, *, name: str | None = None
-    ) -> Figure:
+    def figure(self, block: str, panels: Sequence[Panel], facts: Facts, name: str = "") -> Figure:
         title, texts = self._titled(block, facts)
         return Figure(name or block, title, " ".join(texts), panels)
 
     def table(
-        self,
-        block: str,
-        columns: Sequence[str],
-        rows: Sequence[Sequence[Cell]],
-        facts: Facts,
-        *,
-        name: str | None = None,
-        **options: Any,
+        self, block: str, columns: Sequence[str], rows: Rows, facts: Facts, **options: Any
     ) -> Table:
         """A table. Paragraphs with > in front are its notes, the others its caption."""
-        title, texts = self._titled(block, facts)
+        name, (title, texts) = options.pop("name", block), self._titled(block, facts)
         notes = [text.removeprefix("> ") for text in texts if text.startswith("> ")]
         caption = " ".join(text for text in texts if not text.startswith(("> ", "|")))
-        return Table(name or block, title, columns, rows, caption, notes, **options)
+        return Table(name, title, columns, rows, caption, notes, **options)
 
     def written_table(self, block: str, facts: Facts, **options: Any) -> Table:
         """A table of words. Its block holds the headings, then the rows; |-| begins a group."""
         lines = [text for text in self.paragraphs(block, **facts) if text.startswith("|")]
         starts = [place for place, line in enumerate(lines) if line == "|-|"]
-        cells = [
-            [cell.strip() for cell in line.split("|")[1:-1]] for line in lines if line != "|-|"
-        ]
+        rows = [line.split("|")[1:-1] for line in lines if line != "|-|"]
+        cells = [[cell.strip() for cell in row] for row in rows]
         groups = [place - 1 - number for number, place in enumerate(starts)]
         return self.table(block, cells[0], cells[1:], facts, groups=groups, **options)
 

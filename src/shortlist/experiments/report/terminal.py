@@ -1,6 +1,6 @@
 """Sections on a terminal."""
 
-from typing import Literal, NamedTuple
+from typing import Literal
 
 from rich import box
 from rich.console import Console
@@ -11,6 +11,9 @@ from rich.text import Text
 
 from shortlist.experiments.report.model import Cell, Section, Table, Value
 from shortlist.experiments.report.prose import is_strong, to_plain
+
+#: What stands before spreads and before the paper's numbers, and whether names wrap: widest first.
+_LAYOUTS = ((" ", " ", False), (" ", "\n", False), ("\n", "\n", False), ("\n", "\n", True))
 
 
 def show(section: Section, console: Console) -> None:
@@ -38,36 +41,18 @@ def show_table(table: Table, console: Console) -> None:
         console.print(Text(to_plain(line), style="dim"))
 
 
-class _Layout(NamedTuple):
-    """What stands between a number and its spread, and before the paper's number."""
-
-    before_spread: str
-    before_paper: str
-    names_wrap: bool
-
-
-#: From the widest to the narrowest.
-_LAYOUTS = [
-    _Layout(" ", " ", False),
-    _Layout(" ", "\n", False),
-    _Layout("\n", "\n", False),
-    _Layout("\n", "\n", True),
-]
-
-
 def _fitting(table: Table, console: Console) -> RichTable:
     """The table in the widest layout that cuts no number short, or else in the narrowest."""
     unlimited = console.options.update(width=10_000)
     for layout in _LAYOUTS:
-        shown = _laid_out(table, layout)
+        shown = _laid_out(table, *layout)
         if Measurement.get(console, unlimited, shown).minimum <= console.width:
             break
     return shown
 
 
-def _laid_out(table: Table, layout: _Layout) -> RichTable:
-    padding = (0, 1 if layout.names_wrap else 2, 0, 0)
-    title = to_plain(table.title)
+def _laid_out(table: Table, before_spread: str, before_paper: str, wrapped: bool) -> RichTable:
+    padding, title = (0, 1 if wrapped else 2, 0, 0), to_plain(table.title)
     shown = RichTable(title=title, title_justify="left", box=box.SIMPLE_HEAD, padding=padding)
     shown.pad_edge = False
     columns = []
@@ -75,9 +60,9 @@ def _laid_out(table: Table, layout: _Layout) -> RichTable:
         cells = [row[place] for row in table.rows]
         values = [cell for cell in cells if isinstance(cell, Value)]
         width = max((len(value.difference_text) for value in values), default=0)
-        texts = [_text(cell, table.tolerance, width, layout) for cell in cells]
+        texts = [_text(c, table.tolerance, width, before_spread, before_paper) for c in cells]
         # Rich breaks lines between words unless it is told not to.
-        whole = bool(values) or (place == 0 and not layout.names_wrap)
+        whole = bool(values) or (place == 0 and not wrapped)
         lines = [Text(name), *(line for text in texts for line in text.split())]
         min_width = max(line.cell_len for line in lines) if whole else None
         side: Literal["left", "right"] = "left" if place < table.text_columns else "right"
@@ -90,16 +75,18 @@ def _laid_out(table: Table, layout: _Layout) -> RichTable:
     return shown
 
 
-def _text(cell: Cell, tolerance: float | None, width: int, layout: _Layout) -> Text:
+def _text(
+    cell: Cell, tolerance: float | None, width: int, before_spread: str, before_paper: str
+) -> Text:
     if isinstance(cell, str):
         return Text(to_plain(cell), style="bold" if is_strong(cell) else "")
     parts = [(cell.text(cell.ours) + cell.note, "bold green" if cell.best else "")]
     if cell.spread_text:
-        parts.append((f"{layout.before_spread}{cell.spread_text}", "dim"))
+        parts.append((f"{before_spread}{cell.spread_text}", "dim"))
     if cell.p_text:
-        parts.append((f"{layout.before_paper}{cell.p_text}", "dim"))
+        parts.append((f"{before_paper}{cell.p_text}", "dim"))
     if cell.paper is not None:
-        theirs = f"{layout.before_paper}{cell.text(cell.paper):>4}"
+        theirs = f"{before_paper}{cell.text(cell.paper):>4}"
         parts.append((theirs, "bold" if cell.paper_best else "dim"))
         far = cell.is_far(tolerance)
         parts.append((f" {cell.difference_text:>{width}}", "yellow" if far else "dim"))

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from shortlist._jit import njit
 from shortlist.projections.selection import ENTRIES_OF_STRIDE, any_nonzero
-from shortlist.solvers.kernels.rows import squared_norm
+from shortlist.solvers.kernels.rows import add_four, add_scaled, squared_norm
 
 # Of m classes, one in so many may change for an example to be listed.
 CLASSES_PER_ENTRY = 8
@@ -35,10 +35,10 @@ class Changes(NamedTuple):
     numbers: NDArray
 
 
-def room_for_changes(size: int, m: int, dtype: Any) -> Changes:
-    """For a block of ``size`` examples."""
+def room_for_changes(size: int, m: int, dtype: Any, listed: bool) -> Changes:
+    """For a block of ``size`` examples; ``listed`` tells whether many changes will be zero."""
     # A stride is written before it is known how many of it count.
-    entries = size * max(1, m // CLASSES_PER_ENTRY) + ENTRIES_OF_STRIDE
+    entries = size * max(1, m // CLASSES_PER_ENTRY) + ENTRIES_OF_STRIDE if listed else 0
     return Changes(
         np.empty((size, m), dtype),
         np.empty(entries, np.uint32),
@@ -55,7 +55,9 @@ def note_change(changes, b):
     """List the nonzeros of delta_b, if they are few; returns |delta_b|^2."""
     delta = changes.deltas[b]
     begin, full = changes.listed[b], changes.full[b]
-    end = _list_nonzeros(delta, b, changes.owners, changes.classes, changes.values, begin)
+    end = np.int64(-1)
+    if changes.values.shape[0] > 0:
+        end = _list_nonzeros(delta, b, changes.owners, changes.classes, changes.values, begin)
     if end < begin:
         changes.numbers[full] = b
         changes.listed[b + 1] = begin
@@ -97,22 +99,15 @@ def add_earlier(s, g, changes, begin, end):
     owners, classes, values = changes.owners, changes.classes, changes.values
     for e in range(changes.listed[begin], changes.listed[end]):
         s[classes[e]] += g[owners[e]] * values[e]
-    m = s.shape[0]
     numbers, deltas = changes.numbers, changes.deltas
     t, last = changes.full[begin], changes.full[end]
     while t + 3 < last:
-        # Four at a time spare three passes over s.
         c0, c1, c2, c3 = numbers[t], numbers[t + 1], numbers[t + 2], numbers[t + 3]
         g0, g1, g2, g3 = g[c0], g[c1], g[c2], g[c3]
-        d0, d1, d2, d3 = deltas[c0], deltas[c1], deltas[c2], deltas[c3]
-        for j in range(m):
-            s[j] += (g0 * d0[j] + g1 * d1[j]) + (g2 * d2[j] + g3 * d3[j])
+        add_four(g0, g1, g2, g3, deltas[c0], deltas[c1], deltas[c2], deltas[c3], s)
         t += 4
     while t < last:
-        factor = g[numbers[t]]
-        d = deltas[numbers[t]]
-        for j in range(m):
-            s[j] += factor * d[j]
+        add_scaled(g[numbers[t]], deltas[numbers[t]], s)
         t += 1
 
 
@@ -136,16 +131,10 @@ def add_to_weights(changes, count, rows, first, last, w):
             continue
         column = w[j, first:last]
         if following[e] < 0:
-            _add_multiple(values[e], rows[owners[e], first:last], column)
+            add_scaled(values[e], rows[owners[e], first:last], column)
             continue
         total[:] = 0
         while e >= 0:
-            _add_multiple(values[e], rows[owners[e], first:last], total)
+            add_scaled(values[e], rows[owners[e], first:last], total)
             e = following[e]
-        _add_multiple(w.dtype.type(1), total, column)
-
-
-@njit
-def _add_multiple(factor, x, w):
-    for c in range(x.shape[0]):
-        w[c] += factor * x[c]
+        add_scaled(w.dtype.type(1), total, column)

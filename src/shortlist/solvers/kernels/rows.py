@@ -53,6 +53,20 @@ def _one_of(rows: Any, dense: Any, csr: Any, gram: Any) -> Any:
     return {DenseRows: dense, CsrRows: csr, GramRows: gram}[rows.instance_class]
 
 
+@njit(sums=True)
+def add_four(x0, x1, x2, x3, w0, w1, w2, w3, s):
+    """s += x0 w0 + ... + x3 w3: four at a time spare three passes over s."""
+    for j in range(s.shape[0]):
+        s[j] += (x0 * w0[j] + x1 * w1[j]) + (x2 * w2[j] + x3 * w3[j])
+
+
+@njit(sums=True)
+def add_scaled(x, row, target):
+    """target += x row."""
+    for j in range(target.shape[0]):
+        target[j] += x * row[j]
+
+
 @njit
 def _score_dense_row(rows, i, w, s):
     row = rows.x[i]
@@ -64,12 +78,10 @@ def _score_dense_row(rows, i, w, s):
     c = 0
     while c + 3 < d:
         x0, x1, x2, x3 = row[c], row[c + 1], row[c + 2], row[c + 3]
-        for j in range(m):
-            s[j] += (x0 * w[c, j] + x1 * w[c + 1, j]) + (x2 * w[c + 2, j] + x3 * w[c + 3, j])
+        add_four(x0, x1, x2, x3, w[c], w[c + 1], w[c + 2], w[c + 3], s)
         c += 4
     while c < d:
-        for j in range(m):
-            s[j] += row[c] * w[c, j]
+        add_scaled(row[c], w[c], s)
         c += 1
 
 
@@ -83,15 +95,11 @@ def _score_csr_row(rows, i, w, s):
     x, columns = rows.values, rows.columns
     t, end = rows.pointers[i], rows.pointers[i + 1]
     while t + 3 < end:
-        # Four at a time spare three passes over s.
-        x0, x1, x2, x3 = x[t], x[t + 1], x[t + 2], x[t + 3]
         w0, w1, w2, w3 = w[columns[t]], w[columns[t + 1]], w[columns[t + 2]], w[columns[t + 3]]
-        for j in range(m):
-            s[j] += (x0 * w0[j] + x1 * w1[j]) + (x2 * w2[j] + x3 * w3[j])
+        add_four(x[t], x[t + 1], x[t + 2], x[t + 3], w0, w1, w2, w3, s)
         t += 4
     while t < end:
-        for j in range(m):
-            s[j] += x[t] * w[columns[t], j]
+        add_scaled(x[t], w[columns[t]], s)
         t += 1
 
 
@@ -101,9 +109,7 @@ def _add_dense_row(rows, i, delta, w):
     d = row.shape[0]
     m = delta.shape[0]
     for c in range(d):
-        x = row[c]
-        for j in range(m):
-            w[c, j] += x * delta[j]
+        add_scaled(row[c], delta, w[c])
     if rows.bias != 0.0:
         constant = w.dtype.type(rows.bias)
         for j in range(m):
@@ -115,10 +121,7 @@ def _add_csr_row(rows, i, delta, w):
     d = w.shape[0] - 1
     m = delta.shape[0]
     for t in range(rows.pointers[i], rows.pointers[i + 1]):
-        x = rows.values[t]
-        c = rows.columns[t]
-        for j in range(m):
-            w[c, j] += x * delta[j]
+        add_scaled(rows.values[t], delta, w[rows.columns[t]])
     if rows.bias != 0.0:
         constant = w.dtype.type(rows.bias)
         for j in range(m):

@@ -209,8 +209,20 @@ class Storage(Protocol):
         self, loss: Loss, weights: NDArray, costs: Costs, crew: Crew, wide: bool
     ) -> tuple[float, NDArray, Lengths | None]: ...
     def curvature(
-        self, loss: Loss, weights: NDArray, costs: Costs, crew: Crew, least: float, step: float
+        self,
+        loss: Loss,
+        weights: NDArray,
+        costs: Costs,
+        crew: Crew,
+        least: float,
+        step: float,
+        moments: NDArray | None,
     ) -> "Curvature": ...
+    # Both where the second derivatives can be listed: then the examples are at hand.
+    def all_scores(self, weights: NDArray, crew: Crew) -> NDArray: ...
+    def loss_gradient_of_classes(
+        self, loss: Loss, scores: NDArray, w: NDArray, classes: NDArray, costs: Costs, crew: Crew
+    ) -> tuple[float, NDArray]: ...
     def zero_duals(self, m: int, sparse: bool) -> Duals: ...
     def fill_duals(
         self, loss: Loss, weights: NDArray, costs: Costs, duals: Duals, crew: Crew

@@ -49,7 +49,7 @@ class Curvature:
     def times(self, by_class: NDArray) -> NDArray:
         """The product with weights by classes, shape (m, d + 1)."""
 
-        rest = sum(part.rest for part in self.parts).astype(by_class.dtype)
+        rest = np.sum([part.rest for part in self.parts], axis=0).astype(by_class.dtype)
         # Each thread takes its examples, and its classes of the rest.
         bounds = np.linspace(0, len(by_class), len(self.parts) + 1).astype(int)
 

@@ -135,7 +135,7 @@ class DenseStorage(FeatureStorage):
         threads = min(crew.size, max(1, int(size * width * m / MULTIPLICATIONS_PER_THREAD)))
         dtype, blas = self.dtype, blas_for(self.dtype)
         exchange = room_for_exchange(threads, size, width, m, dtype)
-        changes = room_for_changes(size, m, dtype)
+        changes = room_for_changes(size, m, dtype, listed=by_class)
         bounds = np.linspace(0, width, threads + 1).astype(np.int64)
         per_call = max(1, int(MULTIPLICATIONS_PER_CALL / (2.0 * width * m)) // size) * size
         per_call = max(size, rows_at_once(state.duals, per_call) // size * size)

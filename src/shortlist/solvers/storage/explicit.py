@@ -23,8 +23,23 @@ class ExplicitWeights:
         return self.n * self.width * m
 
     def curvature(
-        self, loss: Loss, weights: NDArray, costs: Costs, crew: Crew, least: float, step: float
+        self,
+        loss: Loss,
+        weights: NDArray,
+        costs: Costs,
+        crew: Crew,
+        least: float,
+        step: float,
+        moments: NDArray | None,
     ) -> Curvature:
+        raise NotImplementedError("the examples are not at hand for many products")
+
+    def all_scores(self, weights: NDArray, crew: Crew) -> NDArray:
+        raise NotImplementedError("the examples are not at hand for many products")
+
+    def loss_gradient_of_classes(
+        self, loss: Loss, scores: NDArray, w: NDArray, classes: NDArray, costs: Costs, crew: Crew
+    ) -> tuple[float, NDArray]:
         raise NotImplementedError("the examples are not at hand for many products")
 
     def loss_gradient(

@@ -202,10 +202,47 @@ class FeatureStorage(ExplicitWeights, LocalDuals):
             add_rows(self.view(), blas_for(self.dtype), rows.start, rows.stop, g, gradient)
         return value, gradient
 
-    def _scores(self, begin: int, end: int, w: NDArray) -> Iterator[tuple[slice, NDArray]]:
+    def all_scores(self, weights: NDArray, crew: Crew) -> NDArray:
+        """W'x_i of all examples, shape (n, m)."""
+        w = np.ascontiguousarray(weights, self.dtype)
+        found = np.empty((self.n, w.shape[1]), self.dtype)
+
+        def part(begin: int, end: int) -> None:
+            for rows, scores in self._scores(begin, end, w):
+                found[rows] = scores
+
+        self._in_parts(part, w.shape[1], crew)
+        return found
+
+    def loss_gradient_of_classes(
+        self, loss: Loss, scores: NDArray, w: NDArray, classes: NDArray, costs: Costs, crew: Crew
+    ) -> tuple[float, NDArray]:
+        """sum_i C_i L and its gradient in the weights ``w`` of some classes, one column for each.
+
+        Scores of the other classes are given; those of ``classes`` are written over.
+        """
+
+        def part(begin: int, end: int) -> tuple[float, NDArray]:
+            value, gradient = 0.0, np.zeros_like(w)
+            size = max(1, SCORES_AT_ONCE // scores.shape[1])
+            for rows, own in self._scores(begin, end, w, size):
+                scores[rows, classes] = own
+                g = np.empty_like(scores[rows])
+                cost = costs.cost[rows]
+                value += float(cost @ loss.write_gradients(scores[rows], costs.y[rows], g))
+                few = np.ascontiguousarray(g[:, classes])
+                few *= cost[:, None].astype(self.dtype)
+                add_rows(self.view(), blas_for(self.dtype), rows.start, rows.stop, few, gradient)
+            return value, gradient
+
+        return added(self._in_parts(part, 2 * w.shape[1], crew))
+
+    def _scores(
+        self, begin: int, end: int, w: NDArray, size: int | None = None
+    ) -> Iterator[tuple[slice, NDArray]]:
         """The scores of a range of examples, some of them at a time."""
         view, blas, m = self.view(), blas_for(self.dtype), w.shape[1]
-        size = max(1, SCORES_AT_ONCE // m)
+        size = size or max(1, SCORES_AT_ONCE // m)
         for first in range(begin, end, size):
             rows = slice(first, min(first + size, end))
             scores = np.empty((rows.stop - rows.start, m), self.dtype)
@@ -260,7 +297,7 @@ class FeatureStorage(ExplicitWeights, LocalDuals):
         crew: Crew,
         least: float,
         step: float,
-        moments: NDArray | None = None,
+        moments: NDArray | None,
     ) -> Curvature:
         """Second derivatives at ``weights`` that add at least ``least`` to the Hessian.
 

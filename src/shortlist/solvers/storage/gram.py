@@ -148,7 +148,8 @@ class GramStorage(LocalDuals):
     ) -> Iterator[float]:
         a = state.weights
         blas = blas_for(self.dtype)
-        changes = room_for_changes(EXAMPLES_PER_BLOCK, a.shape[1], self.dtype)
+        sizes = (EXAMPLES_PER_BLOCK, a.shape[1], self.dtype)
+        changes = room_for_changes(*sizes, listed=loss.sparse_duals)
         work = np.empty((2, a.shape[1]), self.dtype)
         sums = a.sum(axis=0)
         bias2 = self.dtype.type(self.bias2)
@@ -278,8 +279,23 @@ class GramStorage(LocalDuals):
         raise NotImplementedError("descents need explicit features")
 
     def curvature(
-        self, loss: Loss, weights: NDArray, costs: Costs, crew: Crew, least: float, step: float
+        self,
+        loss: Loss,
+        weights: NDArray,
+        costs: Costs,
+        crew: Crew,
+        least: float,
+        step: float,
+        moments: NDArray | None,
     ) -> Curvature:
+        raise NotImplementedError("descents need explicit features")
+
+    def all_scores(self, weights: NDArray, crew: Crew) -> NDArray:
+        raise NotImplementedError("descents need explicit features")
+
+    def loss_gradient_of_classes(
+        self, loss: Loss, scores: NDArray, w: NDArray, classes: NDArray, costs: Costs, crew: Crew
+    ) -> tuple[float, NDArray]:
         raise NotImplementedError("descents need explicit features")
 
     def class_sums(self, costs: Costs, m: int) -> NDArray:

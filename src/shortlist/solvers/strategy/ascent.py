@@ -15,23 +15,23 @@ FIRST_SHARE_LEFT = 0.3
 # Examples whose share of the gap is measured: at least so many an epoch, and one in so many.
 # A few hard examples can hold most of the gap, so the sample must not be small.
 MEASURED_EXAMPLES, MEASURED_EVERY = 1000, 8
-# The first looks are spared while the gap that is expected is more than so many times the one asked
-# for, which is a share of P(0) until there is a look. A look takes a third of an epoch on CLINC150:
-# fits of softmax spare two at C = 1 and 10, those of the hinge one. Epochs of fewer multiplications
-# take milliseconds: there looks tell better whether SDCA is slow.
-FAR_FROM_WANTED, MOST_LOOKS_SPARED, MOST_LOOKS_SPARED_SPARSE = 2.0, 2, 1
-LEAST_WORK_TO_SPARE = 1e8
+# Skip the first looks at the gap while the gap expected is more than this many times the gap asked
+# for (tol P(0) until one is known). A look takes a third of an epoch on CLINC150. At most so many
+# are skipped, with dense and with sparse duals. Epochs of fewer multiplications take milliseconds:
+# look at once.
+MIN_GAP_RATIO_TO_SKIP, MAX_SKIPPED, MAX_SKIPPED_SPARSE = 2.0, 2, 1
+MIN_MULTIPLICATIONS_TO_SKIP = 1e8
 # More epochs than so many times the patience are too many, whatever the rate promises.
 MAX_EPOCHS_OVER_PATIENCE = 3.0
-# Of the epochs that are left, hinges may be promised this share; the rest is for the descent that
-# takes over where the promise is not kept. Of 117 fits on tables of 60 and 120 noisy examples, 12
+# Hand hinges over to a descent if SDCA would need more than this share of the epochs left. The
+# descent needs the rest. Of 117 fits on tables of 60 and 120 noisy examples, 12
 # end at max_epochs with a share of 1, 3 with 0.5 and one with 0.35.
 SHARE_OF_EPOCHS_LEFT = 0.35
 # The rate of hinges is also measured since this share of the epochs spent.
 RATE_SINCE = 0.25
-# A gap below this share of the primal that is still too large is one of a problem where training
-# gains nothing (P(0) is the optimum, nearly): no descent sees such differences.
-NO_GAIN = 1e-8
+# No descent below this gap, as a share of the primal: W = 0 is nearly optimal, and a line search
+# cannot see such differences.
+MIN_GAP_FOR_DESCENT = 1e-8
 # Below so many units in the last place of the primal, the gap is rounding.
 RESOLUTION_ULPS = 8
 # Visits on the support end when its gap is this share of the gap that is asked for.
@@ -39,12 +39,12 @@ SUPPORT_GAP = 0.3
 # The later in a fit, the fewer duals enter or leave the support, and the more it pays to visit it
 # between two epochs: for the time of as many epochs as were spent so far, but at most so many. The
 # hinge on digits at C = 1 and 10 takes 18 and 33 epochs instead of 30 and 80.
-MOST_EPOCHS_ON_SUPPORT = 15.0
-# After a look that found nearly the gap that is asked for, part of the examples is enough. The part
-# aims at this share of that gap, and is at most so large. Softmax on 60,000 x 768 embeddings of 200
+MAX_EPOCHS_ON_SUPPORT = 15.0
+# If the gap is nearly small enough, visit only part of the examples next: enough to reach this
+# share of the gap asked for, and at most this part. Softmax on 60,000 x 768 embeddings of 200
 # classes takes 2.4 epochs instead of 3 at C = 0.1 and 4.4 instead of 5 at C = 10.
 # Tried once: further looks in quick succession would be taken for a stall.
-PART_AIMS_AT, LARGEST_PART = 0.9, 0.5
+GAP_SHARE_OF_PART, MAX_PART = 0.9, 0.5
 # Passes over new examples before all are visited. More gain little: the others have to follow.
 FRESH_PASSES = 1
 # Training stops after so many evaluations in a row without progress. The bound on rounding is part
@@ -68,9 +68,9 @@ def ascend(run: Run, random: np.random.Generator, patience: float = np.inf) -> s
         run.state.enough = SUPPORT_GAP * run.wanted
         estimate = _epoch(run, order, every, looks.part)
         if on_support:
-            # A start that was looked at before, as warm ones are, has most of its support.
+            # A warm start was looked at before and has most of its support: no limit by epochs.
             late = np.inf if looks.first else run.epochs - looks.first_epoch
-            _polish(run, random, min(late, MOST_EPOCHS_ON_SUPPORT))
+            _polish(run, random, min(late, MAX_EPOCHS_ON_SUPPORT))
         status = looks.judge(run.certify(), estimate) if looks.due(estimate) else ""
         if status not in ("slow", "stalled"):
             run.notify()
@@ -97,21 +97,21 @@ class _Looks:
         self.next, self.earliest = run.epochs + 1, run.epochs
         self.share_left, self.last_estimate = FIRST_SHARE_LEFT, 0.0
         work = problem.storage.n * problem.storage.width * problem.n_classes
-        # Looks that tell an accuracy are wanted for themselves.
-        few = run.accuracy is None and work >= LEAST_WORK_TO_SPARE
-        most = MOST_LOOKS_SPARED if self.slows_down else MOST_LOOKS_SPARED_SPARSE
-        self.to_spare = most if few else 0
-        self.spared: list[Evaluation] = []
+        # The user asked for an accuracy at every look: skip none.
+        few = run.accuracy is None and work >= MIN_MULTIPLICATIONS_TO_SKIP
+        most = MAX_SKIPPED if self.slows_down else MAX_SKIPPED_SPARSE
+        self.may_skip = most if few else 0
+        self.skipped: list[Evaluation] = []
 
     def due(self, estimate: float) -> bool:
         """Whether to look after an epoch with this estimate of the gap."""
         run = self.run
         promising = self.share_left * estimate <= 0.8 * run.wanted and run.epochs >= self.earliest
         due = run.epochs >= min(self.next, run.max_epochs)
-        if due and not run.history and len(self.spared) < self.to_spare:
+        if due and not run.history and len(self.skipped) < self.may_skip:
             expected = _expected_look(run, estimate, self.last_estimate)
-            if expected.gap > FAR_FROM_WANTED * run.wanted and run.epochs < run.max_epochs:
-                self.spared.append(expected)
+            if expected.gap > MIN_GAP_RATIO_TO_SKIP * run.wanted and run.epochs < run.max_epochs:
+                self.skipped.append(expected)
                 self.next, due = run.epochs + 1.0, False
         self.last_estimate = estimate
         return bool(promising or due)
@@ -127,10 +127,10 @@ class _Looks:
         spent = run.epochs - self.first_epoch
         self.next = run.epochs + max(1.0, spent)
         self.earliest = run.epochs + 0.1 * spent
-        if self.part < 1.0:  # what it did tells little of a whole epoch, which comes next
+        if self.part < 1.0:  # It says little about the rate. Visit all examples next.
             self.part, self.next = 1.0, run.epochs + 1.0
             return ""
-        if self._too_slow(looks, spent) and found.gap > NO_GAIN * found.primal:
+        if self._too_slow(looks, spent) and found.gap > MIN_GAP_FOR_DESCENT * found.primal:
             return "slow"
         if estimate > 0:
             self.share_left = min(max(found.gap / estimate, 0.01), 10.0)
@@ -147,7 +147,7 @@ class _Looks:
         share = 1.0 if self.slows_down else SHARE_OF_EPOCHS_LEFT
         rest = share * (run.max_epochs - run.epochs)
         left = min(self.patience, rest) if self.patience < np.inf else np.inf
-        so_far = [*self.spared, *looks]
+        so_far = [*self.skipped, *looks]
         to_go = _epochs_to_go(so_far, run.wanted, self.first_epoch, self.slows_down)
         return spent > MAX_EPOCHS_OVER_PATIENCE * self.patience or to_go > left
 
@@ -166,8 +166,8 @@ def _part_to_visit(gap: float, wanted: float) -> float:
 
     A visit takes its example's gap away, and the others' shrink too.
     """
-    part = 1.0 - PART_AIMS_AT * wanted / gap
-    return float(part) if 0.0 < part <= LARGEST_PART else 1.0
+    part = 1.0 - GAP_SHARE_OF_PART * wanted / gap
+    return float(part) if 0.0 < part <= MAX_PART else 1.0
 
 
 def visit_fresh(run: Run, random: np.random.Generator) -> bool:
@@ -184,7 +184,7 @@ def visit_fresh(run: Run, random: np.random.Generator) -> bool:
     for _ in range(FRESH_PASSES if fresh.size else 0):
         _epoch(run, random.permutation(fresh), 1, fresh.size / active.size)
     if problem.loss.sparse_duals and np.isfinite(problem.storage.support_price):
-        _polish(run, random, MOST_EPOCHS_ON_SUPPORT)
+        _polish(run, random, MAX_EPOCHS_ON_SUPPORT)
     solved = run.certify().within(run.tol)
     run.begin(ASCENT)  # what this has gained says nothing of the epochs that follow
     return solved

@@ -6,7 +6,7 @@ i-th example's loss in its scores. Five models of it:
 coupled  The Hessian itself, from all examples that have curvature or from a sample of them. Where
          there are few classes and features it costs some evaluations of the objective, and a
          descent with it takes few steps. It is made anew as often as it has paid for itself.
-classes  What couples the classes is left aside. The block of class c is
+classes  Ignores second derivatives between classes. The block of class c is
          I + SHARE_OF_CURVATURE sum_i C_i |v_ic| x_i x_i',  v_i = grad L: for softmax and the
          logistic loss the second derivatives are |v_ic| (1 - |v_ic|), for the other smooth losses
          the order is right. The share is small: curvature falls during training, and of data that
@@ -35,8 +35,7 @@ from shortlist.solvers.kernels.curvature import (
     pack_curvatures,
     pack_products,
 )
-from shortlist.solvers.problem import SAMPLES_PER_FEATURE as MOMENTS_PER_FEATURE
-from shortlist.solvers.problem import Problem
+from shortlist.solvers.problem import MOMENT_SAMPLES_PER_FEATURE, Problem
 from shortlist.solvers.storage.base import shares_of
 from shortlist.solvers.strategy.newton import (
     SHARE_LEFT,
@@ -46,7 +45,7 @@ from shortlist.solvers.strategy.newton import (
 
 SHARE_OF_CURVATURE = 0.02
 # Blocks are estimated from so many examples at least, or so many a class or a feature.
-LEAST_SAMPLES = 1000
+MIN_SAMPLES = 1000
 SAMPLES_PER_CLASS = 20
 SAMPLES_PER_FEATURE = 4
 # Bounds the entries of all blocks together, and the sampled examples times the classes.
@@ -57,21 +56,21 @@ MAX_MODEL_COST = 8.0
 # solution.
 STEPS_WITH_BLOCKS = 8
 # Weights of a coupled model, and examples that it is made of.
-MOST_COUPLED_WEIGHTS = 1100
+MAX_COUPLED_WEIGHTS = 1100
 COUPLED_SAMPLES = 1024
 # Sparse duals leave most examples without curvature. At most so many examples are examined. Those
 # with curvature add to a block of the Hessian for each pair of their classes, up to so many blocks.
 MAX_SAMPLES_EXAMINED = 1 << 15
-MOST_SPARSE_BLOCKS = 1 << 15
+MAX_SPARSE_BLOCKS = 1 << 15
 # Blocks of an example in the mean: pairs of its label and another class, if it has curvature.
 SPARSE_BLOCKS_PER_EXAMPLE = 3
-# Steps with one model, at least: without curvature, L-BFGS learns their length from its own steps.
+# Keep a model for at least so many steps: L-BFGS scales its steps by earlier ones.
 MIN_STEPS_PER_MODEL = 3
 FINITE_STEP = 1e-5
 # What a class must add to the Hessian along an example to be listed; the regulariser adds one. On
 # CLINC150 at C = 100, 1000 and 1e4, training takes 19, 19 and 20 epochs and evaluations at 0.3, and
 # 10, 12 and 17 at 0.03, where lists are three times as long.
-LEAST_CURVATURE = 0.05
+MIN_CURVATURE = 0.05
 # Near the solution the Hessian hardly changes. The model is kept for so many steps.
 STEPS_NEAR = 6
 # A product with listed derivatives may take at most so much of an evaluation: a step takes some 15
@@ -81,9 +80,9 @@ MAX_PRICE_OF_PRODUCT = 0.2
 EXPECTED_LISTED = 6
 # Examples that tell how long lists are.
 LISTED_SAMPLES = 500
-# C is small if the scores of a step from zero are at most this for every class, were all examples
-# alike. On CLINC150 (C = 0.056) two evaluations do, and one where the scores are at most half.
-LARGEST_SMALL_SCORE = 12.0
+# C counts as small if a first step would give no score above this, were all examples equal. On
+# CLINC150 (C = 0.056) two evaluations do, and one where the scores are at most half.
+MAX_SMALL_SCORE = 12.0
 # How exactly the equations of the uniform model are solved.
 UNIFORM_SHARE_LEFT = 0.003
 # Nanoseconds of a multiplication in a matrix product, and of an evaluation's loss, a score.
@@ -136,6 +135,13 @@ class Coupled:
     factor: NDArray
     exact = True
 
+    @classmethod
+    def of(cls, hessian: NDArray) -> "Coupled":
+        """Of the Hessian's upper triangle, which is written to."""
+        # It is the lower triangle of the transpose, which lies as LAPACK wants it.
+        factor, _ = cho_factor(hessian.T, lower=True, overwrite_a=True, check_finite=False)
+        return cls(factor)
+
     def solve(self, gradient: NDArray) -> NDArray:
         flat = cho_solve((self.factor, True), gradient.T.reshape(-1), check_finite=False)
         return flat.reshape(gradient.T.shape).T
@@ -186,7 +192,7 @@ def plan(problem: Problem, weights: NDArray | None = None, late: bool = False) -
     if not (storage.explicit and problem.loss.convex):
         return Plan(Kind.NONE)
     d = storage.zero_weights(1).shape[0]
-    if m * d > MOST_COUPLED_WEIGHTS:
+    if m * d > MAX_COUPLED_WEIGHTS:
         if has_small_scores(problem):
             return Plan(Kind.UNIFORM, steps=STEPS_WITH_BLOCKS)
         may_be_listed = _may_be_listed(problem)
@@ -197,11 +203,11 @@ def plan(problem: Problem, weights: NDArray | None = None, late: bool = False) -
         return chosen._replace(steps=None if final else STEPS_WITH_BLOCKS)
     if _has_sparse_curvature(problem):
         sample = min(storage.n, MAX_SAMPLES_EXAMINED)
-        blocks = min(SPARSE_BLOCKS_PER_EXAMPLE * storage.n, MOST_SPARSE_BLOCKS)
+        blocks = min(SPARSE_BLOCKS_PER_EXAMPLE * storage.n, MAX_SPARSE_BLOCKS)
         cost = NS_SPARSE_MULTIPLICATION * blocks * d**2
     else:
         sample = min(storage.n, COUPLED_SAMPLES)
-        cost = NS_SMALL_MULTIPLICATION * sample * _count_pairs(m) * _count_pairs(d)
+        cost = NS_SMALL_MULTIPLICATION * sample * count_pairs(m) * count_pairs(d)
     cost += NS_SMALL_MULTIPLICATION * (m * d) ** 3 / 3.0
     evaluation = storage.n * _ns_of_evaluation(problem) + NS_CALLS
     price = cost / evaluation
@@ -219,20 +225,20 @@ def has_small_scores(problem: Problem) -> bool:
         return False
     if not (loss.convex and loss.smooth) or loss.sparse_duals:
         return False
-    if loss.multilabel or m < 3 or storage.width * m <= MOST_COUPLED_WEIGHTS:
+    if loss.multilabel or m < 3 or storage.width * m <= MAX_COUPLED_WEIGHTS:
         return False
     if not _has_few_moments(problem):
         return False
     at_zero = np.abs(loss.row_gradients(np.zeros((1, m)), np.zeros(1, np.int64))).sum()
     scores = float(problem.costs.cost @ storage.kappa) * float(at_zero) / m
-    return scores <= LARGEST_SMALL_SCORE
+    return scores <= MAX_SMALL_SCORE
 
 
 def _has_few_moments(problem: Problem) -> bool:
     """Whether second moments are no large matrix: features are dense, and few for the examples."""
     storage = problem.storage
     dense = storage.width == storage.zero_weights(1).size
-    return dense and MOMENTS_PER_FEATURE * storage.width <= storage.n
+    return dense and MOMENT_SAMPLES_PER_FEATURE * storage.width <= storage.n
 
 
 def _moments(problem: Problem) -> NDArray:
@@ -268,7 +274,7 @@ def _lists_are_short(problem: Problem, weights: NDArray) -> bool:
     step = max(1, storage.n // LISTED_SAMPLES)
     v = np.abs(problem.loss.row_gradients(storage.sample(step) @ weights, costs.y[::step]))
     scale = (costs.cost * storage.kappa)[::step, None]
-    classes = np.count_nonzero(v * scale >= LEAST_CURVATURE, axis=1)
+    classes = np.count_nonzero(v * scale >= MIN_CURVATURE, axis=1)
     return _price_of_product(problem, float(classes.mean())) <= MAX_PRICE_OF_PRODUCT
 
 
@@ -284,14 +290,14 @@ def _plan_blocks(problem: Problem, d: int) -> Plan:
     ):
         if n_blocks > 1 and (problem.loss.sparse_duals or sample * m > MAX_BLOCK_ENTRIES):
             continue
-        sample = min(max(sample, LEAST_SAMPLES), storage.n)
+        sample = min(max(sample, MIN_SAMPLES), storage.n)
         cost = sample * n_blocks * d**2
         if n_blocks * d**2 <= MAX_BLOCK_ENTRIES and cost <= MAX_MODEL_COST * evaluation:
             return Plan(kind, sample)
     return Plan(Kind.NONE)
 
 
-def _count_pairs(count: int) -> int:
+def count_pairs(count: int) -> int:
     """Pairs a <= b."""
     return count * (count + 1) // 2
 
@@ -351,7 +357,7 @@ def uniform_model(problem: Problem) -> Uniform:
 
 def _listed(problem: Problem, weights: NDArray, share_left: float) -> Model:
     small = _small_step(problem.loss)
-    given = (problem.loss, weights, problem.costs, problem.crew, LEAST_CURVATURE, small)
+    given = (problem.loss, weights, problem.costs, problem.crew, MIN_CURVATURE, small)
     moments = _moments(problem) if _has_few_moments(problem) else None
     found = problem.storage.curvature(*given, moments)
     return ListedHessian(found, share_left)
@@ -383,9 +389,7 @@ def _coupled(problem: Problem, weights: NDArray, sample: int) -> Model:
     if not is_sparse:
         hessian = hessian.ravel()[_places_in_packed(problem.n_classes, x.shape[1])]
     hessian[np.diag_indices_from(hessian)] += 1.0
-    # Its upper triangle is the lower one of the transpose, which lies as LAPACK wants it.
-    factor, _ = cho_factor(hessian.T, lower=True, overwrite_a=True)
-    return Coupled(factor)
+    return Coupled.of(np.asarray_chkfinite(hessian))
 
 
 def _has_sparse_curvature(problem: Problem) -> bool:
@@ -402,7 +406,7 @@ def _step_for_blocks(problem: Problem, weights: NDArray) -> int:
     curved = ((v > 0.0) & (v < 1.0)).any(axis=1)
     classes = np.count_nonzero(v[curved], axis=1)
     blocks = 0.5 * step * float((classes * (classes + 1.0)).sum())
-    return int(np.ceil(blocks / MOST_SPARSE_BLOCKS))
+    return int(np.ceil(blocks / MAX_SPARSE_BLOCKS))
 
 
 def _sparse_hessian(
@@ -418,9 +422,9 @@ def _packed_hessian(
 ) -> NDArray:
     """Its entries once each: a row for each pair of classes, a column for each of features."""
     m, d = scores.shape[1], x.shape[1]
-    curvatures = np.empty((len(x), _count_pairs(m)))
+    curvatures = np.empty((len(x), count_pairs(m)))
     pack_curvatures(loss.spec, scores, y, cost, step, curvatures)
-    products = np.empty((len(x), _count_pairs(d)))
+    products = np.empty((len(x), count_pairs(d)))
     pack_products(x, products)
     return curvatures.T @ products
 
@@ -429,7 +433,7 @@ def _packed_hessian(
 def _places_in_packed(m: int, d: int) -> NDArray:
     """Where the entries of a Hessian (m d, m d) are among its pairs of classes and of features."""
     classes, features = _numbered_pairs(m), _numbered_pairs(d)
-    places = classes[:, None, :, None] * _count_pairs(d) + features[None, :, None, :]
+    places = classes[:, None, :, None] * count_pairs(d) + features[None, :, None, :]
     return places.reshape(m * d, m * d)
 
 

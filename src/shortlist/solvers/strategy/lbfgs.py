@@ -14,13 +14,13 @@ from shortlist.solvers.records.certificate import Certificate
 from shortlist.solvers.strategy.conditioning import Identity, Model
 
 # Pairs of steps and changes of the gradient that the inverse Hessian is modelled from.
-MOST_PAIRS = 12
+MAX_PAIRS = 12
 # The two conditions of Wolfe on a step: enough decrease, enough of the slope gone.
 DECREASE, SLOPE_LEFT = 1e-4, 0.9
-MOST_TRIALS = 25
-# The descent ends after MOST_IDLE_STEPS steps in a row, each of which decreases the objective by no
+MAX_TRIALS = 25
+# The descent ends after MAX_IDLE_STEPS steps in a row, each of which decreases the objective by no
 # more than IDLE_DECREASE times its rounding.
-MOST_IDLE_STEPS = 5
+MAX_IDLE_STEPS = 5
 IDLE_DECREASE = 8.0
 # Pairs with less curvature, relative to the squared change of the gradient, are rounding.
 TINY_CURVATURE = 1e-16
@@ -70,7 +70,7 @@ def lbfgs(
             continue
         least = IDLE_DECREASE * noise * abs(point.value)
         idle = idle + 1 if found.value >= point.value - least else 0
-        if idle > MOST_IDLE_STEPS:
+        if idle > MAX_IDLE_STEPS:
             return
         step, change = found.place - point.place, found.gradient - point.gradient
         curvature = float(np.vdot(step, change))
@@ -78,7 +78,7 @@ def lbfgs(
             steps.append(step)
             changes.append(change)
             curvatures.append(curvature)
-            if len(steps) > MOST_PAIRS:
+            if len(steps) > MAX_PAIRS:
                 del steps[0], changes[0], curvatures[0]
         point = found
         yield point
@@ -124,13 +124,13 @@ def _search(
     slack = noise * abs(point.value)
     low, low_value, low_slope, high = 0.0, point.value, slope, np.inf
     best: Point | None = None
-    for _ in range(MOST_TRIALS):
+    for _ in range(MAX_TRIALS):
         trial = objective(point.place + direction.dtype.type(step) * direction)
         trial_slope = float(np.vdot(trial.gradient, direction))
         enough = trial.value <= point.value + DECREASE * step * slope + slack
         if not (enough and np.isfinite(trial.value)):
             high = step
-            step = _interpolate(low, low_value, low_slope, high, trial.value)
+            step = interpolate(low, low_value, low_slope, high, trial.value)
         elif trial_slope < SLOPE_LEFT * slope:
             best = trial
             low, low_value, low_slope = step, trial.value, trial_slope
@@ -142,7 +142,7 @@ def _search(
     return best if best is not None and best.value < point.value else None
 
 
-def _interpolate(low: float, value: float, slope: float, high: float, at_high: float) -> float:
+def interpolate(low: float, value: float, slope: float, high: float, at_high: float) -> float:
     """The minimum of the parabola through both ends, kept away from them."""
     width = high - low
     excess = at_high - value - slope * width

@@ -27,7 +27,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import LinAlgError, cho_factor, cho_solve
+from scipy.linalg import LinAlgError
 
 from shortlist.solvers.duals import as_array, store
 from shortlist.solvers.kernels.centred import add_slopes, step_near, unpack_hessian
@@ -36,26 +36,27 @@ from shortlist.solvers.records.checkpoint import SMOOTHED
 from shortlist.solvers.records.result import Evaluation
 from shortlist.solvers.records.run import Run, StopTraining
 from shortlist.solvers.storage.base import shares_of, squared_norm
+from shortlist.solvers.strategy.conditioning import MAX_COUPLED_WEIGHTS, Coupled, count_pairs
+from shortlist.solvers.strategy.lbfgs import interpolate
 
-# Weights, and numbers of examples and duals together, that are few enough.
-MOST_WEIGHTS = 1100
-MOST_NUMBERS = 1 << 26
+# Numbers that are kept in memory, of examples and duals together.
+MAX_NUMBERS = 1 << 26
 FIRST_GAMMA = 0.1
-# gamma falls by this factor if the gap was not brought to this share of the last one.
-FACTOR_OF_GAMMA, SLOW_SHARE = 0.5, 0.5
-# It rises by this one where a problem is not solved: more examples have second derivatives then.
-RISE_OF_GAMMA = 10.0
-SMALLEST_GAMMA, LARGEST_GAMMA = 1e-12, 1e9
-# Below this share of P(0) there is nothing to gain but rounding: W = 0 is a solution.
-NO_GAIN = 1e-12
-# By which share of the primal a dual objective may err before it is certified.
+# gamma is multiplied by the first if the gap is still more than the second times the last one.
+GAMMA_DECREASE, SLOW_GAP_RATIO = 0.5, 0.5
+# By this where a problem is not solved: more examples have second derivatives then.
+GAMMA_INCREASE = 10.0
+MIN_GAMMA, MAX_GAMMA = 1e-12, 1e9
+# If P(0) - D is at most this share of P(0), W = 0 is a solution.
+MIN_GAIN_OVER_P0 = 1e-12
+# Allowance for rounding in a dual that is not certified, as a share of the primal.
 ROUNDING_OF_DUAL = 1e-12
-# Newton's steps on one problem; its gap need not be smaller than the one asked for.
-MOST_STEPS = 30
+# At most so many Newton steps on one problem. It is solved when its gap is the one asked for.
+MAX_STEPS = 30
 # A step must decrease the objective by this share of what its slope promises.
 LEAST_DECREASE = 1e-4
-MOST_TRIALS = 20
-# Where slopes are found by differences: of scores, in units of gamma.
+MAX_TRIALS = 20
+# Step of finite differences in the scores, in units of gamma.
 FINITE_STEP = 1e-5
 # Differences across a kink may leave the Hessian not positive definite, and so may rounding: then
 # these shares of its largest entry are added to its diagonal.
@@ -127,7 +128,7 @@ class _NearDuals:
     def newton_step(self, point: _Point) -> NDArray:
         """The step to the minimum of the second-order model."""
         d, m = point.weights.shape
-        pairs = m * (m + 1) // 2, d * (d + 1) // 2
+        pairs = count_pairs(m), count_pairs(d)
 
         def share(begin: int, end: int) -> NDArray:
             rows = slice(begin, end)
@@ -142,17 +143,14 @@ class _NearDuals:
 
         packed = sum(self._in_shares(share))
         hessian = np.empty((m * d, m * d))
-        flat = point.gradient.T.reshape(-1)
         for damping in DAMPINGS:
             unpack_hessian(packed, m, d, hessian)
             diagonal = np.einsum("jj->j", hessian)
             diagonal += damping * diagonal.max()
             try:
-                # Its upper triangle is the lower one of the transpose, which lies as LAPACK wants.
-                factor = cho_factor(hessian.T, lower=True, overwrite_a=True, check_finite=False)
+                return -Coupled.of(hessian).solve(point.gradient)
             except LinAlgError:
                 continue
-            return -cho_solve(factor, flat, check_finite=False).reshape(m, d).T
         return -point.gradient
 
     def _in_shares(self, work: Callable[[int, int], Any]) -> list[Any]:
@@ -167,7 +165,7 @@ def suits_multipliers(problem: Problem) -> bool:
     if not (storage.explicit and storage.lists_curvature and problem.keeps_duals):
         return False
     d = storage.zero_weights(1).size
-    return m * d <= MOST_WEIGHTS and storage.n * (d + 6 * m) <= MOST_NUMBERS
+    return m * d <= MAX_COUPLED_WEIGHTS and storage.n * (d + 6 * m) <= MAX_NUMBERS
 
 
 def solve_by_multipliers(run: Run, weights: NDArray) -> str:
@@ -181,7 +179,7 @@ def solve_by_multipliers(run: Run, weights: NDArray) -> str:
     near = _NearDuals(problem, centre, run.stage.gamma or FIRST_GAMMA)
     place = weights.astype(np.float64)
     gap, best_dual = inf, run.bound
-    while SMALLEST_GAMMA <= near.gamma <= LARGEST_GAMMA:
+    while MIN_GAMMA <= near.gamma <= MAX_GAMMA:
         run.begin(SMOOTHED, near.gamma)
         try:
             point = _minimise(run, near, place, _wanted(run, best_dual))
@@ -196,7 +194,7 @@ def solve_by_multipliers(run: Run, weights: NDArray) -> str:
             state.rounding = inf
             best_dual = max(best_dual, point.dual)
         near.release(point)
-        if run.at_zero - best_dual <= NO_GAIN * run.at_zero:
+        if run.at_zero - best_dual <= MIN_GAIN_OVER_P0 * run.at_zero:
             place = np.zeros_like(place)
         found = _note(run, np.ascontiguousarray(place, dtype), best_dual)
         if found.within(run.tol) or run.epochs >= run.max_epochs:
@@ -208,9 +206,9 @@ def solve_by_multipliers(run: Run, weights: NDArray) -> str:
             return "max_epochs"
         last_gap, gap = gap, run.primal - best_dual
         if not solved:
-            near.gamma *= RISE_OF_GAMMA
-        elif gap > SLOW_SHARE * last_gap:
-            near.gamma *= FACTOR_OF_GAMMA
+            near.gamma *= GAMMA_INCREASE
+        elif gap > SLOW_GAP_RATIO * last_gap:
+            near.gamma *= GAMMA_DECREASE
     run.certify()
     return "stalled"
 
@@ -234,7 +232,7 @@ def _minimise(run: Run, near: _NearDuals, weights: NDArray, wanted: float) -> _P
     """Newton's steps until the gap of the problem near the duals is the one wanted."""
     near.reached = weights
     point = _evaluate(run, near, weights)
-    for _ in range(MOST_STEPS):
+    for _ in range(MAX_STEPS):
         if point.gap <= wanted or run.epochs >= run.max_epochs:
             break
         found = _search(run, near, point, near.newton_step(point))
@@ -255,12 +253,10 @@ def _search(run: Run, near: _NearDuals, point: _Point, direction: NDArray) -> _P
     """A point on the ray whose objective is smaller by what the slope promises, or None."""
     slope = float(np.vdot(point.gradient, direction))
     step = 1.0
-    for _ in range(MOST_TRIALS):
+    for _ in range(MAX_TRIALS):
         found = _evaluate(run, near, point.weights + step * direction)
         if found.value <= point.value + LEAST_DECREASE * step * slope:
             return found
         near.release(found)
-        excess = found.value - point.value - step * slope
-        inner = -0.5 * slope * step * step / excess if excess > 0.0 else 0.0
-        step = min(max(inner, 0.1 * step), 0.7 * step)
+        step = interpolate(0.0, point.value, slope, step, found.value)
     return None

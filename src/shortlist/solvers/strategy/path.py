@@ -25,7 +25,7 @@ from shortlist.solvers.strategy.conditioning import (
     plan,
     uniform_model,
 )
-from shortlist.solvers.strategy.train import LAST_DIGITS, Solution, fill_duals_at, train
+from shortlist.solvers.strategy.train import MIN_TOL_FOR_DESCENT, Solution, fill_duals_at, train
 from shortlist.solvers.threads import one_blas_thread
 
 TRIALS_OF_FACTOR = 9
@@ -33,7 +33,7 @@ TRIALS_OF_FACTOR = 9
 FURTHEST_PREDICTION = 2.0
 # If SDCA took more epochs, the next C is left to a descent from predicted weights, where Newton's
 # steps are cheap: two evaluations and a step, which take as long as two epochs.
-MOST_EPOCHS_OF_SDCA = 1.5
+MAX_EPOCHS_OF_SDCA = 1.5
 # Examples that tell which multiple of the duals to start from.
 SAMPLED_DUALS = 2000
 # Where the last gap was at most this share of the one asked for, the start may be a solution: so it
@@ -97,7 +97,7 @@ class Path:
     def _start(self, problem: Problem, C: float) -> tuple[State | None, NDArray | None]:
         """Duals or weights to start from, or both; neither is a start at zero."""
         assert self.last is not None
-        if has_small_scores(problem) and self.tol >= LAST_DIGITS:
+        if has_small_scores(problem) and self.tol >= MIN_TOL_FOR_DESCENT:
             return None, self._next_small_weights(problem, C)
         descends, takes_duals = way_on(problem, self.last, costs_fell=self.last_C > C)
         weights = None
@@ -117,7 +117,7 @@ class Path:
         """Whether SDCA took so long for the last C that a descent is faster for a larger one."""
         assert self.last is not None
         smooth = self.problem.loss.convex and self.problem.loss.smooth
-        return smooth and self.last_C < C and self.last.result.epochs > MOST_EPOCHS_OF_SDCA
+        return smooth and self.last_C < C and self.last.result.epochs > MAX_EPOCHS_OF_SDCA
 
     def _next_small_weights(self, problem: Problem, C: float) -> NDArray | None:
         """Newton's step from the last weights, with the Hessian at zero.
@@ -210,8 +210,9 @@ def state_from_duals(problem: Problem, duals: Duals, starts: NDArray) -> State:
     factor = _best_factor(problem, duals, before, np.inf)
     if factor == 0.0:
         return problem.zero_state()
-    problem.storage.scale_duals(state.duals, factor)
-    problem.rebuild(state)
+    if factor < 1.0:
+        problem.storage.scale_duals(state.duals, factor)
+        problem.rebuild(state)
     return state
 
 
