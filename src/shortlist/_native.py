@@ -16,9 +16,6 @@ from numba import types
 from numba.extending import intrinsic
 
 from shortlist._blas import Call
-from shortlist._blas import add_both_transposed as add_both_transposed
-from shortlist._blas import blas_for as blas_for
-from shortlist._blas import multiply_transposed as multiply_transposed
 from shortlist._jit import DISABLED, njit
 
 # Rounds of a waiting loop before the thread offers its core to others: about a tenth of a

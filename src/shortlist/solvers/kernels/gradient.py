@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from shortlist._blas import add_both_transposed, multiply_transposed
 from shortlist._jit import njit
-from shortlist._native import add_both_transposed, multiply_transposed
 from shortlist.losses import kernels
 from shortlist.solvers.kernels.dual_rows import is_right, open_row
 from shortlist.solvers.kernels.rows import add_rows, score_rows, squared_norm

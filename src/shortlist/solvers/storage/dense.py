@@ -6,7 +6,7 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from shortlist._native import blas_for
+from shortlist._blas import blas_for
 from shortlist.losses.base import Loss
 from shortlist.solvers.duals import rows_at_once, writable
 from shortlist.solvers.kernels.changes import room_for_changes

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from shortlist._native import blas_for
+from shortlist._blas import blas_for
 from shortlist.losses.base import Loss
 from shortlist.losses.domains import feasible
 from shortlist.solvers.duals import (
