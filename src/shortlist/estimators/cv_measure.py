@@ -11,10 +11,10 @@ from sklearn.metrics import check_scoring
 
 from shortlist.estimators.cv_folds import Part
 from shortlist.estimators.linear import TopKClassifier
-from shortlist.metrics import topk_accuracy_curve
 from shortlist.metrics._indicators import best_right
-from shortlist.metrics._inputs import NO_COLUMN, columns_of_labels
+from shortlist.metrics._inputs import NO_COLUMN, check_sample_weight, columns_of_labels
 from shortlist.metrics._ranks import ranks_of_columns
+from shortlist.metrics._topk import Ranks
 
 Scorer = Callable[..., float]
 
@@ -60,16 +60,11 @@ class Measure:
             columns = best_right(part.y, scores)
         else:
             columns = columns_of_labels(part.y, model.classes_, n, most)
-        curve = topk_accuracy_curve(
-            columns,
-            scores,
-            int(lengths.max()),
-            "expected",
-            labels=np.arange(most),
-            sample_weight=part.counts,
-        )
-        bounds = _bounds(model, part, scores, columns, lengths)
-        return Measured(curve[lengths - 1], *bounds, score=self._score(model, part))
+        counts = check_sample_weight(part.counts, n)
+        ranks = Ranks(*ranks_of_columns(scores, columns), counts, most)
+        accuracies = ranks.expected()[lengths] / ranks.total
+        bounds = _bounds(model, part, scores, ranks, lengths)
+        return Measured(accuracies, *bounds, score=self._score(model, part))
 
     def _score(self, model: TopKClassifier, part: Part) -> float | None:
         if self.scorer is None:
@@ -109,15 +104,14 @@ def _minus_log_loss(
 
 
 def _bounds(
-    model: TopKClassifier, part: Part, scores: NDArray, columns: NDArray, lengths: NDArray
+    model: TopKClassifier, part: Part, scores: NDArray, ranks: Ranks, lengths: NDArray
 ) -> tuple[NDArray, NDArray, NDArray]:
     """Three shares: certified shortlists, certain hits, and examples that are not certain errors.
 
-    ``columns`` are those of the right labels.
+    ``ranks`` are those of the right labels.
     """
-    counts = np.ones(len(scores)) if part.counts is None else part.counts
-    total = counts.sum()
     certain = model._certain(part.X, scores, lengths)
-    in_list = ranks_of_columns(scores, columns)[0] <= lengths[:, None]
-    certified, hits = certain @ counts / total, (certain & in_list) @ counts / total
+    in_list = ranks.best <= lengths[:, None]
+    certified = certain @ ranks.weights / ranks.total
+    hits = (certain & in_list) @ ranks.weights / ranks.total
     return certified, hits, hits + 1 - certified

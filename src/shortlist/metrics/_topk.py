@@ -120,14 +120,14 @@ def _hits(
     n_samples, n_classes = scores.shape
     columns = columns_of_labels(y_true, labels, n_samples, n_classes)
     weights = check_sample_weight(sample_weight, n_samples)
-    ranks = _Ranks(*ranks_of_columns(scores, columns), weights, n_classes)
+    ranks = Ranks(*ranks_of_columns(scores, columns), weights, n_classes)
     if ties == "optimistic":
         _warn_if_ties_decide(ranks, ks)
     return getattr(ranks, ties)()[ks], ranks.total
 
 
 @dataclass(frozen=True)
-class _Ranks:
+class Ranks:
     """Rank intervals with weights. Each policy: the weight right at k = 0, ..., n_classes."""
 
     best: NDArray[np.intp]
@@ -167,7 +167,7 @@ class _Ranks:
         return np.minimum(np.cumsum(per_rank[: self.n_classes + 1]), self.total)
 
 
-def _warn_if_ties_decide(ranks: _Ranks, ks: NDArray[np.intp]) -> None:
+def _warn_if_ties_decide(ranks: Ranks, ks: NDArray[np.intp]) -> None:
     if (ranks.best == ranks.worst).all():
         return
     decided = (ranks.optimistic() - ranks.pessimistic())[ks]

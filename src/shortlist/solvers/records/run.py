@@ -155,23 +155,31 @@ class Run:
             self.primal = primal
 
     def resolve_doubt(self, of_pair: bool = False) -> None:
-        """Compute the best primal in double if its gap to the best bound may be too small.
+        """Make the best primal more exact if its gap to the best bound may be too small.
 
         The gap of a pair allows for rounding: its primal is computed again only if asked, and the
         gap kept. The gap to a bound of other duals, such as zero, is right only if the primal is.
         """
         storage = self.problem.storage
-        if self.weights is None or storage.dtype == np.float64 or not storage.explicit:
+        if self.weights is None or not storage.explicit:
             return
         mixed = self.bound_alone > self.bound_of_pair
         allowed = MIXED_ULPS * self._eps * abs(self.primal)
         # The bound zero is exact: so is a primal that is compared with nothing else.
         exactly = of_pair and self.bound == 0.0
-        if exactly or ((mixed or of_pair) and self.doubt > allowed):
-            primal, _ = self.problem.primal_gradient(self.weights, double=True)
-            self.bound_of_pair += primal - self.primal
-            self.primal = primal
-            self.doubt = self.problem.doubt(self.weights, double=True)
+        if storage.dtype != np.float64:
+            if exactly or ((mixed or of_pair) and self.doubt > allowed):
+                primal, _ = self.problem.primal_gradient(self.weights, double=True)
+                self._replace_primal(primal, self.problem.doubt(self.weights, double=True))
+        elif mixed and self.bound_alone > 0.0 and self.doubt > allowed:
+            # Where costs span many orders of magnitude, double is not enough either: report an
+            # upper bound on the primal.
+            self._replace_primal(self.primal + self.doubt, 0.0)
+
+    def _replace_primal(self, primal: float, doubt: float) -> None:
+        """Take another value for the primal of the best weights; the gap of its pair is kept."""
+        self.bound_of_pair += primal - self.primal
+        self.primal, self.doubt = primal, doubt
 
     def certify(self) -> Evaluation:
         """Compute the gap of the state and note it."""
