@@ -108,6 +108,17 @@ def test_a_run_keeps_the_best_of_everything():
     assert not run.weights.any()
 
 
+def test_a_bound_of_another_pair_gives_way_to_doubts_about_the_primal():
+    run = new_run()
+    weights = np.zeros((6, 4))
+    run.record(pair(50.0, 10.0, doubt=0.25), weights)
+    assert run.result("max_epochs").gap == 40.0  # the gap of a pair allows for rounding
+    run.record(pair(60.0, 30.0), weights)
+    found = run.result("max_epochs")
+    assert (found.primal, found.dual) == (50.0, pytest.approx(29.75, rel=1e-12))
+    assert run.result("max_epochs").dual == found.dual  # once
+
+
 def test_zero_is_a_bound_from_the_start():
     run = new_run()
     run.record(pair(50.0, -1e6), np.zeros((6, 4)))

@@ -78,10 +78,12 @@ def _score_dense_row(rows, i, w, s):
     c = 0
     while c + 3 < d:
         x0, x1, x2, x3 = row[c], row[c + 1], row[c + 2], row[c + 3]
-        add_four(x0, x1, x2, x3, w[c], w[c + 1], w[c + 2], w[c + 3], s)
+        for j in range(m):
+            s[j] += (x0 * w[c, j] + x1 * w[c + 1, j]) + (x2 * w[c + 2, j] + x3 * w[c + 3, j])
         c += 4
     while c < d:
-        add_scaled(row[c], w[c], s)
+        for j in range(m):
+            s[j] += row[c] * w[c, j]
         c += 1
 
 
@@ -109,7 +111,9 @@ def _add_dense_row(rows, i, delta, w):
     d = row.shape[0]
     m = delta.shape[0]
     for c in range(d):
-        add_scaled(row[c], delta, w[c])
+        x = row[c]
+        for j in range(m):
+            w[c, j] += x * delta[j]
     if rows.bias != 0.0:
         constant = w.dtype.type(rows.bias)
         for j in range(m):

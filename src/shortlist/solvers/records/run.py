@@ -155,7 +155,7 @@ class Run:
             self.primal = primal
 
     def resolve_doubt(self, of_pair: bool = False) -> None:
-        """Make the best primal more exact if its gap to the best bound may be too small.
+        """Mend the gap between the best primal and the best bound if it may be too small.
 
         The gap of a pair allows for rounding: its primal is computed again only if asked, and the
         gap kept. The gap to a bound of other duals, such as zero, is right only if the primal is.
@@ -170,16 +170,13 @@ class Run:
         if storage.dtype != np.float64:
             if exactly or ((mixed or of_pair) and self.doubt > allowed):
                 primal, _ = self.problem.primal_gradient(self.weights, double=True)
-                self._replace_primal(primal, self.problem.doubt(self.weights, double=True))
-        elif mixed and self.bound_alone > 0.0 and self.doubt > allowed:
-            # Where costs span many orders of magnitude, double is not enough either: report an
-            # upper bound on the primal.
-            self._replace_primal(self.primal + self.doubt, 0.0)
-
-    def _replace_primal(self, primal: float, doubt: float) -> None:
-        """Take another value for the primal of the best weights; the gap of its pair is kept."""
-        self.bound_of_pair += primal - self.primal
-        self.primal, self.doubt = primal, doubt
+                self.bound_of_pair += primal - self.primal
+                self.primal = primal
+                self.doubt = self.problem.doubt(self.weights, double=True)
+        elif mixed and allowed < self.doubt < self.bound_alone:
+            # Where costs span many orders of magnitude, double is not enough either.
+            self.bound_alone -= self.doubt
+            self.doubt = 0.0
 
     def certify(self) -> Evaluation:
         """Compute the gap of the state and note it."""
