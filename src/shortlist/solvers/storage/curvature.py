@@ -10,6 +10,7 @@ class has a share of the second moments of all examples.
 """
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -41,6 +42,11 @@ class Curvature:
     crew: Crew
     moments: NDArray | None
 
+    @cached_property
+    def rest(self) -> NDArray:
+        """What each class has that is not listed, of all examples together."""
+        return np.sum([part.rest for part in self.parts], axis=0)
+
     @property
     def entries(self) -> int:
         """Classes listed, of all examples together."""
@@ -49,7 +55,7 @@ class Curvature:
     def times(self, by_class: NDArray) -> NDArray:
         """The product with weights by classes, shape (m, d + 1)."""
 
-        rest = np.sum([part.rest for part in self.parts], axis=0).astype(by_class.dtype)
+        rest = self.rest.astype(by_class.dtype)
         # Each thread takes its examples, and its classes of the rest.
         bounds = np.linspace(0, len(by_class), len(self.parts) + 1).astype(int)
 

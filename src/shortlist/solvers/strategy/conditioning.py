@@ -67,9 +67,9 @@ SPARSE_BLOCKS_PER_EXAMPLE = 3
 # Keep a model for at least so many steps: L-BFGS scales its steps by earlier ones.
 MIN_STEPS_PER_MODEL = 3
 FINITE_STEP = 1e-5
-# What a class must add to the Hessian along an example to be listed; the regulariser adds one. On
-# CLINC150 at C = 100, 1000 and 1e4, training takes 19, 19 and 20 epochs and evaluations at 0.3, and
-# 10, 12 and 17 at 0.03, where lists are three times as long.
+# What a class must add to the Hessian along an example to be listed; the regulariser adds one. The
+# path on CLINC150 over 45 values of C takes 71, 72 and 74 evaluations at 0.03, 0.05 and 0.1, and
+# 275, 284 and 322 products.
 MIN_CURVATURE = 0.05
 # Near the solution the Hessian hardly changes. The model is kept for so many steps.
 STEPS_NEAR = 6
