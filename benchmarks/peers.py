@@ -18,7 +18,7 @@ from __future__ import annotations
 import argparse
 import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -119,9 +119,10 @@ def contest(
     repeat: int = 3,
     patience: float = 120.0,
     reference_tol: float = 1e-6,
+    peers: Collection[str] | None = None,
     say: Callable[[str], None] = lambda _: None,
 ) -> list[Row]:
-    """All solvers of one loss on one data set at one C."""
+    """All solvers of one loss on one data set at one C, or this library and the ``peers`` named."""
     say(f"{data.name}, {loss}, C={C:g}: the reference")
     objective = Objective(loss, data, C, reference_tol)
     kept = [target for target in targets if objective.relative_gap <= 0.1 * target]
@@ -131,6 +132,8 @@ def contest(
     timed: list[Timed] = []
     missed: list[Row] = []
     for name, solver in solvers.items():
+        if peers is not None and name not in peers:
+            continue
         search = search_for(solver, objective, patience)
         for target in sorted(kept, reverse=True):
             say(f"  {name}: searching the setting for {target:g}")

@@ -21,7 +21,7 @@ import numpy as np
 from benchmarks.data import Examples
 from scipy.sparse import issparse
 
-OWN = "shortlist"
+OWN, CYANURE = "shortlist", "Cyanure"
 # No solver reaches this limit: the time limit of the benchmark ends it earlier.
 ITERATIONS = range(1, 1 << 20)
 TOLERANCES = np.geomspace(10, 1e-6, 71).tolist()
@@ -159,7 +159,7 @@ def _cyanure(data: Examples, C: float) -> Solver:
         coef = np.asarray(model.coef_)
         return coef if coef.shape[0] == data.n_classes else coef.T
 
-    return Solver("Cyanure", "max_iter", ITERATIONS, train)
+    return Solver(CYANURE, "max_iter", ITERATIONS, train)
 
 
 def _softmax(data: Examples, C: float) -> list[Solver]:

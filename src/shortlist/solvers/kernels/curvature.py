@@ -146,6 +146,8 @@ def list_curvatures(
         room = classes[used[0] : used[0] + most]
         size = least / (cost[i] * kappa[i])
         count, place = _list_largest(v, y[i], size, room, work[0], work[1])
+        if count == 1 and abs(v[y[i]]) < size:
+            continue
         here = room[:count]
         # Arrays without gaps, so that kernels need not be compiled for others.
         block = hessian[: count * count].reshape((count, count))
