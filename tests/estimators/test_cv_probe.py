@@ -11,6 +11,7 @@ import shortlist
 from shortlist import TopKClassifier, TopKClassifierCV
 from shortlist.estimators.cv_grid import Grid, grid_of
 from shortlist.metrics import topk_scorer
+from shortlist.solvers.threads import Crew
 
 FIXED = {"max_extensions": 0, "random_state": 0}
 
@@ -92,7 +93,7 @@ def test_with_validation_data_every_c_is_fitted_and_measured_once(digits, monkey
     monkeypatch.setattr(
         Measure,
         "__call__",
-        lambda self, model, part: measured.append(1) or measure(self, model, part),
+        lambda self, *given: measured.append(1) or measure(self, *given),
     )
     X, y, X_val, y_val = digits
     Cs = [0.001, 0.01, 0.1]
@@ -289,6 +290,10 @@ def test_bounds_hold_the_accuracies_of_the_optimum(digits):
         assert (optimal <= found.highest + 1e-12).all()
     assert found.highest[0] - found.lowest[0] < 0.1
     assert found.certified[2] == 1.0
+    with Crew(3) as crew:
+        shared = measure(model, part, crew)
+    for name in ("accuracies", "certified", "lowest", "highest"):
+        np.testing.assert_allclose(getattr(shared, name), getattr(found, name))
     # The label that training has not seen is certainly missed, also in a shortlist of all labels.
     assert found.highest[2] == pytest.approx(1 - counts[y_val == 9].sum() / counts.sum())
 

@@ -5,7 +5,8 @@ import pytest
 
 from shortlist import losses
 from shortlist.solvers.records.run import Run
-from shortlist.solvers.storage import features
+from shortlist.solvers.storage import base, features
+from shortlist.solvers.storage.curvature import CurvatureRequest
 from shortlist.solvers.strategy import conditioning, descent, newton
 from shortlist.solvers.strategy.conditioning import (
     UNIFORM_SHARE_LEFT,
@@ -193,15 +194,56 @@ def test_left_out_where_the_identity_is_lost(scale, kind):
 DENSE = {name: LOSSES[name] for name in ("softmax", "entropy")}
 
 
-def listed_product(problem, W, least=0.0, crew=None, moments=None):
+def listed_product(problem, W, least=0.0, crew=None, moments=None, scores=None):
     """The Hessian as the listed curvature gives it, with the regulariser's identity."""
-    given = (problem.loss, W, problem.costs, crew or Crew(), least, conditioning.FINITE_STEP)
-    found = problem.storage.curvature(*given, moments)
+    asked = CurvatureRequest(least, conditioning.FINITE_STEP, moments, scores)
+    found = problem.storage.curvature(problem.loss, W, problem.costs, crew or Crew(), asked)
     columns = [
         found.times(np.ascontiguousarray(column.reshape(W.shape).T, W.dtype)).T.reshape(-1)
         for column in np.eye(W.size)
     ]
     return np.eye(W.size) + np.stack(columns, axis=1), found
+
+
+@pytest.mark.parametrize("name", ["softmax", "ova_logistic"])
+def test_scores_of_an_evaluation_serve_the_second_derivatives_at_the_same_weights(name):
+    X, y = make_data(n=700, d=5, m=6, dtype=np.float32)
+    problem = make_problem("dense", losses.get(name), X, y, make_costs(700), bias=2.0)
+    W = weights_for(problem).astype(np.float32)
+    problem.bounded_gradient(W)
+    assert problem.kept.at(W) is None
+    problem.bounded_gradient(W, keep=True)
+    scores = problem.kept.at(W)
+    np.testing.assert_allclose(scores, problem.storage.sample(1) @ W, rtol=1e-4, atol=1e-5)
+    without, _ = listed_product(problem, W)
+    found, _ = listed_product(problem, W, scores=scores)
+    np.testing.assert_allclose(found, without, rtol=1e-4, atol=1e-4)
+    assert problem.kept.at(W.copy()) is None  # other weights, as far as it can tell
+    problem.kept.forget()
+    assert problem.kept.at(W) is None
+
+
+def test_many_scores_are_not_kept(monkeypatch):
+    monkeypatch.setattr(base, "CHUNK_BYTES", 700 * 6 * 4 - 1)
+    X, y = make_data(n=700, d=5, m=6, dtype=np.float32)
+    problem = make_problem("dense", losses.get("softmax"), X, y, make_costs(700))
+    W = weights_for(problem).astype(np.float32)
+    value, gradient, _ = problem.bounded_gradient(W, keep=True)
+    assert problem.kept.at(W) is None
+    again, expected, _ = problem.bounded_gradient(W)
+    assert value == again
+    np.testing.assert_array_equal(gradient, expected)
+
+
+def test_examples_without_curvature_are_not_listed():
+    """All sure of their labels: what little they have is in the mean."""
+    X, y = np.eye(4, dtype=np.float32), np.arange(4)
+    problem = make_problem("dense", losses.get("softmax"), X, y, np.ones(4))
+    W = np.vstack([30 * np.eye(4), np.zeros((1, 4))]).astype(np.float32)
+    _, found = listed_product(problem, W, least=0.05)
+    assert found.entries == 0
+    _, found = listed_product(problem, 0 * W, least=0.05)
+    assert found.entries == 16
 
 
 @pytest.mark.parametrize("name", LOSSES)
@@ -241,19 +283,20 @@ def softmax_of(scores):
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 @pytest.mark.parametrize("least", [0.02, 0.2, 1e9])
 def test_softmax_keeps_blocks_of_the_whole_hessian_and_the_mean_of_the_rest(least, dtype):
-    """Against diag p - p p' of all classes, cut by hand; the label is always among those kept."""
+    """Against diag p - p p' of all classes, cut by hand; if one is kept, so is the label."""
     X, y = make_data(n=120, d=4, m=7)
     costs = make_costs(120)
     problem = make_problem("dense", losses.get("softmax"), X.astype(dtype), y, costs)
     W = weights_for(problem).astype(dtype)
     moments = problem.moments.of(problem.storage, problem.costs)
     expected = np.eye(W.size)
-    rest = np.zeros(7)
+    rest, entries = np.zeros(7), 0
     x = problem.storage.sample(1)
     for i, p in enumerate(softmax_of(x @ W.astype(np.float64))):
         v = p - np.eye(7)[y[i]]
         kept = costs[i] * problem.storage.kappa[i] * np.abs(v) >= least
-        kept[y[i]] = True
+        kept[y[i]] |= kept.any()
+        entries += np.count_nonzero(kept)
         h = costs[i] * np.where(np.outer(kept, kept), np.diag(p) - np.outer(p, p), 0.0)
         expected += np.einsum("ab,j,l->jalb", h, x[i], x[i]).reshape(W.size, W.size)
         if x[i].any():
@@ -263,7 +306,7 @@ def test_softmax_keeps_blocks_of_the_whole_hessian_and_the_mean_of_the_rest(leas
         found, listed = listed_product(problem, W, least, crew, moments)
     rough = 1e-9 if dtype == np.float64 else 1e-4
     np.testing.assert_allclose(found, expected, rtol=rough, atol=rough)
-    assert listed.entries >= np.count_nonzero(costs * problem.storage.kappa)
+    assert listed.entries == entries
 
 
 def test_a_step_from_predicted_weights_solves_the_next_C():

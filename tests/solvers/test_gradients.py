@@ -66,8 +66,10 @@ def test_lanes_equal_rows(dtype, n, m):
     for add in (_add_by_lanes, _add_by_rows):
         gradient, lengths = np.zeros_like(W), np.zeros(4)
         own = (0, n, W, costs.y, costs.cost, gradient, problem.storage.kappa, lengths)
-        value = add(SOFTMAX.spec, view, blas, *own)
+        scores = np.full((n, m), np.nan, dtype)
+        value = add(SOFTMAX.spec, view, blas, *own, scores)
         found.append((value, gradient, lengths))
+        np.testing.assert_allclose(scores, problem.storage.all_scores(W, Crew()), rtol=1e-5)
     (lanes, lane_gradient, lane_lengths), (rows, row_gradient, row_lengths) = found
     eps = float(np.finfo(dtype).eps)
     assert lanes == pytest.approx(rows, rel=32 * eps)

@@ -15,6 +15,8 @@ from shortlist.metrics._indicators import best_right
 from shortlist.metrics._inputs import NO_COLUMN, check_sample_weight, columns_of_labels
 from shortlist.metrics._ranks import ranks_of_columns
 from shortlist.metrics._topk import Ranks
+from shortlist.solvers.storage.base import shares_of
+from shortlist.solvers.threads import Crew
 
 Scorer = Callable[..., float]
 
@@ -47,23 +49,24 @@ class Measure:
     ks: tuple[int, ...]
     scorer: Scorer | None = None
 
-    def __call__(self, model: TopKClassifier, part: Part) -> Measured:
+    def __call__(self, model: TopKClassifier, part: Part, crew: Crew | None = None) -> Measured:
         """Ties count by chance, so that a model that scores all labels alike gains nothing by it.
 
         A label that the model has not seen is an error for every k. Of several right labels the
-        one with the highest score counts.
+        one with the highest score counts. The threads of a crew share the examples.
         """
-        scores = model._scores(part.X)
-        n, most = scores.shape
+        crew = crew or Crew()
+        n, most = len(part.y), len(model.classes_)
         lengths = np.minimum(self.ks, most)
-        if model.multilabel_:
-            columns = best_right(part.y, scores)
-        else:
-            columns = columns_of_labels(part.y, model.classes_, n, most)
-        counts = check_sample_weight(part.counts, n)
-        ranks = Ranks(*ranks_of_columns(scores, columns), counts, most)
+
+        def some(begin: int, end: int) -> tuple[NDArray, NDArray, NDArray]:
+            return _ranked(model, part.X[begin:end], part.y[begin:end], lengths)
+
+        found = crew.run(some, shares_of(0, n, crew.size))
+        best, worst, certain = (np.concatenate(each, axis=-1) for each in zip(*found, strict=True))
+        ranks = Ranks(best, worst, check_sample_weight(part.counts, n), most)
         accuracies = ranks.expected()[lengths] / ranks.total
-        bounds = _bounds(model, part, scores, ranks, lengths)
+        bounds = _bounds(ranks, certain, lengths)
         return Measured(accuracies, *bounds, score=self._score(model, part))
 
     def _score(self, model: TopKClassifier, part: Part) -> float | None:
@@ -103,14 +106,23 @@ def _minus_log_loss(
     return float(np.average(own, weights=sample_weight))
 
 
-def _bounds(
-    model: TopKClassifier, part: Part, scores: NDArray, ranks: Ranks, lengths: NDArray
+def _ranked(
+    model: TopKClassifier, X: Any, y: NDArray, lengths: NDArray
 ) -> tuple[NDArray, NDArray, NDArray]:
+    """Best and worst ranks of the right labels, and which shortlists are certain: (ks, n)."""
+    scores = model._scores(X)
+    if model.multilabel_:
+        columns = best_right(y, scores)
+    else:
+        columns = columns_of_labels(y, model.classes_, *scores.shape)
+    return *ranks_of_columns(scores, columns), model._certain(X, scores, lengths)
+
+
+def _bounds(ranks: Ranks, certain: NDArray, lengths: NDArray) -> tuple[NDArray, NDArray, NDArray]:
     """Three shares: certified shortlists, certain hits, and examples that are not certain errors.
 
     ``ranks`` are those of the right labels.
     """
-    certain = model._certain(part.X, scores, lengths)
     in_list = ranks.best <= lengths[:, None]
     certified = certain @ ranks.weights / ranks.total
     hits = (certain & in_list) @ ranks.weights / ranks.total

@@ -28,6 +28,7 @@ from shortlist.solvers.records.certificate import (
 from shortlist.solvers.storage.base import (
     STANDARD_DEVIATIONS,
     Costs,
+    KeptScores,
     OutdatedWeightsError,
     State,
     Storage,
@@ -57,9 +58,10 @@ class Moments:
         """sum_i C_i x_i x_i' / sum_i C_i, the constant feature last, from a sample of examples."""
         if self._made is None:
             step = max(1, int(storage.n / (MOMENT_SAMPLES_PER_FEATURE * storage.width)))
-            x, cost = storage.sample(step).astype(storage.dtype), costs.cost[::step]
-            shares = (cost / max(float(cost.sum()), np.finfo(float).tiny)).astype(storage.dtype)
-            self._made = x.T @ (x * shares[:, None])
+            x, cost = storage.sample(step), costs.cost[::step]
+            shares = cost / max(float(cost.sum()), np.finfo(float).tiny)
+            weighted = (x * np.sqrt(shares)[:, None]).astype(storage.dtype)
+            self._made = weighted.T @ weighted  # half the products: BLAS knows it is symmetric
         return self._made
 
 
@@ -78,6 +80,7 @@ class Problem:
     crew: Crew = field(default_factory=Crew)
     free_intercept: float = 0.0
     moments: Moments = field(default_factory=Moments, repr=False, compare=False)
+    kept: KeptScores = field(default_factory=KeptScores, repr=False, compare=False)
 
     @property
     def keeps_duals(self) -> bool:
@@ -219,16 +222,19 @@ class Problem:
         gradient[penalised] += weights[penalised]
         return 0.5 * squared_norm(weights[penalised]) + losses, gradient
 
-    def bounded_gradient(self, weights: NDArray) -> tuple[float, NDArray, Certificate | None]:
+    def bounded_gradient(
+        self, weights: NDArray, keep: bool = False
+    ) -> tuple[float, NDArray, Certificate | None]:
         """P(W) and its gradient, and a certificate from bounds on their rounding, if there is one.
 
-        Where little can be gained, losses are computed in double.
+        Where little can be gained, losses are computed in double. With ``keep`` the scores are kept
+        where that spares a product.
         """
         storage = self.storage
         square = squared_norm(weights)
         wide = 0.5 * square < MAX_GAIN_FOR_DOUBLE * self.at_zero
         losses, gradient, lengths = storage.bounded_gradient(
-            self.loss, weights, self.costs, self.crew, wide
+            self.loss, weights, self.costs, self.crew, wide, self.kept if keep else None
         )
         if self.free_intercept:
             gradient[:-1] += weights[:-1]

@@ -121,9 +121,10 @@ def list_curvatures(
 
     Second derivatives are about as large as the derivatives v_j. Along x_i they add C_i |x_i|^2
     |v_j| to the Hessian, where the regulariser adds one: a class is listed if that is at least
-    ``least``, and the label with it. Of more classes than ``most`` the largest are listed. On fewer
-    than ``fewest`` the loss may have no curvature. ``rest`` takes up, for each class, about what
-    the examples that do not list it have: C_i |v_j| (1 - |v_j|).
+    ``least``, and the label with it, unless the example has no such class at all. Of more classes
+    than ``most`` the largest are listed. On fewer than ``fewest`` the loss may have no curvature.
+    ``rest`` takes up, for each class, about what the examples that do not list it have:
+    C_i |v_j| (1 - |v_j|).
 
     Example i has the next ``counts[i]`` entries of ``classes`` and the square of that many of
     ``blocks``, which hold C_i H_i. It begins with the example ``done`` and stops where they are

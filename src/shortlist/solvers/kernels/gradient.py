@@ -18,6 +18,8 @@ from shortlist.solvers.kernels.rows import add_rows, score_rows, squared_norm
 # Numbers of a chunk's scores: half of a second-level cache in single precision.
 CHUNK_SCORES = 1 << 16
 MOST_ROWS = 512
+# Rows and columns of what is transposed at a time.
+TILE = 16
 
 
 @njit
@@ -68,7 +70,7 @@ def _add_lengths(kappa, square, absolute, lengths):
 
 
 @njit
-def _add_by_rows(loss, rows, blas, begin, end, w, y, cost, gradient, kappa, lengths):
+def _add_by_rows(loss, rows, blas, begin, end, w, y, cost, gradient, kappa, lengths, kept):
     m = w.shape[1]
     size = chunk_rows(m)
     scores = np.empty((size, m), w.dtype)
@@ -78,6 +80,8 @@ def _add_by_rows(loss, rows, blas, begin, end, w, y, cost, gradient, kappa, leng
     for first in range(begin, end, size):
         last = min(first + size, end)
         score_rows(rows, blas, first, last, w, scores[: last - first])
+        if kept.shape[0] > 0:
+            kept[first:last] = scores[: last - first]
         for i in range(first, last):
             v = g[i - first]
             if cost[i] == 0.0:
@@ -107,6 +111,19 @@ def _score_lanes(rows, blas, first, w, lanes):
 
 
 @njit
+def _write_transposed(lanes, out):
+    """out = lanes', in tiles that stay in the first-level cache."""
+    m, size = lanes.shape
+    for first_lane in range(0, size, TILE):
+        last_lane = min(first_lane + TILE, size)
+        for first in range(0, m, TILE):
+            last = min(first + TILE, m)
+            for b in range(first_lane, last_lane):
+                for j in range(first, last):
+                    out[b, j] = lanes[j, b]
+
+
+@njit
 def _add_lanes(rows, blas, first, lanes, gradient):
     """gradient += sum_i x_i g_i', g_i the columns of ``lanes``."""
     d = rows.x.shape[1]
@@ -118,7 +135,7 @@ def _add_lanes(rows, blas, first, lanes, gradient):
 
 
 @njit
-def _add_by_lanes(loss, rows, blas, begin, end, w, y, cost, gradient, kappa, lengths):
+def _add_by_lanes(loss, rows, blas, begin, end, w, y, cost, gradient, kappa, lengths, kept):
     m = w.shape[1]
     size = chunk_rows(m)
     lanes = np.empty((m, size), w.dtype)
@@ -130,6 +147,8 @@ def _add_by_lanes(loss, rows, blas, begin, end, w, y, cost, gradient, kappa, len
             lanes = np.empty((m, last - first), w.dtype)
             scratch = np.empty((8, last - first), w.dtype)
         _score_lanes(rows, blas, first, w, lanes)
+        if kept.shape[0] > 0:
+            _write_transposed(lanes, kept[first:last])
         total += kernels.lanes(loss, lanes, y[first:last], cost[first:last], scratch)
         if lengths.shape[0] > 0:
             _add_lengths_by_lanes(lanes, kappa[first:last], scratch, lengths)
@@ -138,7 +157,9 @@ def _add_by_lanes(loss, rows, blas, begin, end, w, y, cost, gradient, kappa, len
 
 
 @njit
-def add_gradient_of_wide_losses(loss, rows, blas, begin, end, w, y, cost, gradient, kappa, lengths):
+def add_gradient_of_wide_losses(
+    loss, rows, blas, begin, end, w, y, cost, gradient, kappa, lengths, kept
+):
     """As the kernels of :func:`gradient_kernel`, in single precision with losses in double.
 
     Scores and sums of gradients are computed in single precision.
@@ -152,6 +173,8 @@ def add_gradient_of_wide_losses(loss, rows, blas, begin, end, w, y, cost, gradie
         wide = np.empty((m, last - first))
         scratch = np.empty((8, last - first))
         _score_lanes(rows, blas, first, w, lanes)
+        if kept.shape[0] > 0:
+            _write_transposed(lanes, kept[first:last])
         wide[:] = lanes
         total += kernels.lanes(loss, wide, y[first:last], cost[first:last], scratch)
         _add_lengths_by_lanes(wide, kappa[first:last], scratch, lengths)
@@ -171,9 +194,10 @@ def _sum(a):
 def gradient_kernel(loss: Any) -> Callable:
     """The kernel for a loss, by its specification, over dense rows.
 
-    Called with (loss, rows, blas, begin, end, w, y, cost, gradient, kappa, lengths), it adds
+    Called with (loss, rows, blas, begin, end, w, y, cost, gradient, kappa, lengths, kept), it adds
     sum_i C_i x_i grad L(W'x_i)' over the range to ``gradient`` and returns the sum of C_i L.
-    ``lengths`` takes up what bounds the gradient's rounding, unless it is empty.
+    ``lengths`` takes up what bounds the gradient's rounding, and ``kept`` the scores, a row for
+    each of all examples, unless they are empty.
     """
     by_lanes = kernels.kernels_of(type(loss)).lanes is not None
     return _add_by_lanes if by_lanes else _add_by_rows

@@ -23,7 +23,7 @@ from shortlist.solvers.kernels.support import visit_support
 from shortlist.solvers.threads import Crew
 
 if TYPE_CHECKING:
-    from shortlist.solvers.storage.curvature import Curvature
+    from shortlist.solvers.storage.curvature import Curvature, CurvatureRequest
 
 # Standard deviations of rounding errors that bounds allow for (see ``records.certificate``).
 STANDARD_DEVIATIONS = 6.0
@@ -158,6 +158,35 @@ class Lengths(NamedTuple):
     losses: np.dtype
 
 
+class KeptScores:
+    """The scores of the last evaluation, for the second derivatives at the same weights.
+
+    There is one array for all evaluations of a problem, and none where it would be large.
+    """
+
+    def __init__(self) -> None:
+        self._weights: NDArray | None = None
+        self._scores: NDArray | None = None
+
+    def of(self, weights: NDArray, n: int, dtype: np.dtype) -> NDArray:
+        """Room for the scores of n examples with these weights; without rows if they are many."""
+        m = weights.shape[1]
+        if n * m * dtype.itemsize > CHUNK_BYTES:
+            return np.empty((0, m), dtype)
+        if self._scores is None:
+            self._scores = np.empty((n, m), dtype)
+        self._weights = weights
+        return self._scores
+
+    def at(self, weights: NDArray) -> NDArray | None:
+        """The scores with these weights, the same array as was given, if they are kept."""
+        return self._scores if self._weights is weights else None
+
+    def forget(self) -> None:
+        """Give up the scores: the array of weights may be written to."""
+        self._weights = None
+
+
 class OutdatedWeightsError(Exception):
     """Duals were lost where they were kept, and replaced: the weights must be made anew from them.
 
@@ -206,17 +235,16 @@ class Storage(Protocol):
     # As loss_gradient in the storage's precision, with what bounds its rounding where it is known.
     # ``wide`` asks for the losses in double, from the same scores.
     def bounded_gradient(
-        self, loss: Loss, weights: NDArray, costs: Costs, crew: Crew, wide: bool
-    ) -> tuple[float, NDArray, Lengths | None]: ...
-    def curvature(
         self,
         loss: Loss,
         weights: NDArray,
         costs: Costs,
         crew: Crew,
-        least: float,
-        step: float,
-        moments: NDArray | None,
+        wide: bool,
+        kept: KeptScores | None = None,
+    ) -> tuple[float, NDArray, Lengths | None]: ...
+    def curvature(
+        self, loss: Loss, weights: NDArray, costs: Costs, crew: Crew, asked: "CurvatureRequest"
     ) -> "Curvature": ...
     # Both where the second derivatives can be listed: then the examples are at hand.
     def all_scores(self, weights: NDArray, crew: Crew) -> NDArray: ...

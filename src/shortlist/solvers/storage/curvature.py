@@ -20,6 +20,21 @@ from shortlist.solvers.kernels.curvature import multiply_by_curvatures
 from shortlist.solvers.threads import Crew
 
 
+class CurvatureRequest(NamedTuple):
+    """What is asked of listed second derivatives.
+
+    A class is listed for an example if it adds at least ``least`` to the Hessian along it. ``step``
+    is that of finite differences, where the loss has no kernel. ``moments`` are the mean of
+    x_i x_i', the constant feature last, if they are few enough; ``scores`` those of all examples,
+    if they are known.
+    """
+
+    least: float
+    step: float
+    moments: NDArray | None = None
+    scores: NDArray | None = None
+
+
 class Listed(NamedTuple):
     """The examples from ``begin`` on: see ``kernels.curvature.list_curvatures``."""
 
@@ -32,10 +47,7 @@ class Listed(NamedTuple):
 
 @dataclass(frozen=True)
 class Curvature:
-    """sum_i C_i H_i (x) x_i x_i' as a linear map; ``view`` is how kernels see the examples.
-
-    ``moments`` are the mean of x_i x_i', the constant feature last, if they are few enough.
-    """
+    """sum_i C_i H_i (x) x_i x_i' as a linear map; ``view`` is how kernels see the examples."""
 
     view: Any
     parts: list[Listed]

@@ -25,7 +25,7 @@ from shortlist.solvers.kernels.visit import (
     lead_blocks,
     room_for_exchange,
 )
-from shortlist.solvers.storage.base import Costs, Lengths, State, read_only
+from shortlist.solvers.storage.base import Costs, KeptScores, Lengths, State, read_only
 from shortlist.solvers.storage.features import MULTIPLICATIONS_PER_CALL, FeatureStorage, added
 from shortlist.solvers.threads import MULTIPLICATIONS_PER_THREAD, Crew
 
@@ -83,31 +83,48 @@ class DenseStorage(FeatureStorage):
     def _sum_losses_and_gradient(
         self, loss: Loss, w: NDArray, costs: Costs, begin: int, end: int
     ) -> tuple[float, NDArray]:
-        return self._sum_with_lengths(loss, w, costs, begin, end, np.empty(0))
+        none = np.empty((0, w.shape[1]), self.dtype)
+        return self._sum_with_lengths(loss, w, costs, begin, end, np.empty(0), none)
 
     def _sum_with_lengths(
-        self, loss: Loss, w: NDArray, costs: Costs, begin: int, end: int, lengths: NDArray
+        self,
+        loss: Loss,
+        w: NDArray,
+        costs: Costs,
+        begin: int,
+        end: int,
+        lengths: NDArray,
+        scores: NDArray,
     ) -> tuple[float, NDArray]:
         # One kernel for all of it: descents on small tables are many short calls.
         gradient = np.zeros_like(w)
         view, blas = self.view(), blas_for(self.dtype)
         own = (begin, end, w, costs.y, costs.cost, gradient)
         add = gradient_kernel(loss.spec)
-        value = add(loss.spec, view, blas, *own, self.kappa, lengths)
+        value = add(loss.spec, view, blas, *own, self.kappa, lengths, scores)
         return value, gradient
 
     def bounded_gradient(
-        self, loss: Loss, weights: NDArray, costs: Costs, crew: Crew, wide: bool
+        self,
+        loss: Loss,
+        weights: NDArray,
+        costs: Costs,
+        crew: Crew,
+        wide: bool,
+        kept: KeptScores | None = None,
     ) -> tuple[float, NDArray, Lengths | None]:
         if self.dtype == np.float64 or not loss.log_lipschitz:
-            return super().bounded_gradient(loss, weights, costs, crew, wide)
+            return super().bounded_gradient(loss, weights, costs, crew, wide, kept)
         w = np.ascontiguousarray(weights, self.dtype)
+        scores = np.empty((0, w.shape[1]), self.dtype)
+        if kept is not None:
+            scores = kept.of(weights, self.n, self.dtype)
         wide = wide and loss.has_lanes
         dtype = np.dtype(np.float64) if wide else self.dtype
 
         def part(begin: int, end: int) -> tuple[tuple[float, NDArray], NDArray, int]:
             lengths = np.zeros(len(Lengths._fields) - 2)
-            given = (loss, w, costs, begin, end, lengths)
+            given = (loss, w, costs, begin, end, lengths, scores)
             sums = self._sum_wide_losses(*given) if wide else self._sum_with_lengths(*given)
             return sums, lengths, longest_sum(end - begin, w.shape[1])
 
@@ -116,12 +133,20 @@ class DenseStorage(FeatureStorage):
         return *added(sums), Lengths(*[*np.sum(lengths, axis=0).tolist(), additions, dtype])
 
     def _sum_wide_losses(
-        self, loss: Loss, w: NDArray, costs: Costs, begin: int, end: int, lengths: NDArray
+        self,
+        loss: Loss,
+        w: NDArray,
+        costs: Costs,
+        begin: int,
+        end: int,
+        lengths: NDArray,
+        scores: NDArray,
     ) -> tuple[float, NDArray]:
         gradient = np.zeros_like(w)
         view, blas = self.view(), blas_for(self.dtype)
         own = (begin, end, w, costs.y, costs.cost, gradient)
-        value = add_gradient_of_wide_losses(loss.spec, view, blas, *own, self.kappa, lengths)
+        given = (*own, self.kappa, lengths, scores)
+        value = add_gradient_of_wide_losses(loss.spec, view, blas, *given)
         return value, gradient
 
     def _epoch_in_blocks(

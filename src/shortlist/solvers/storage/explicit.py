@@ -4,8 +4,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shortlist.losses.base import Loss
-from shortlist.solvers.storage.base import Costs, Lengths, squared_norm
-from shortlist.solvers.storage.curvature import Curvature
+from shortlist.solvers.storage.base import Costs, KeptScores, Lengths, squared_norm
+from shortlist.solvers.storage.curvature import Curvature, CurvatureRequest
 from shortlist.solvers.threads import Crew
 
 
@@ -23,14 +23,7 @@ class ExplicitWeights:
         return self.n * self.width * m
 
     def curvature(
-        self,
-        loss: Loss,
-        weights: NDArray,
-        costs: Costs,
-        crew: Crew,
-        least: float,
-        step: float,
-        moments: NDArray | None,
+        self, loss: Loss, weights: NDArray, costs: Costs, crew: Crew, asked: CurvatureRequest
     ) -> Curvature:
         raise NotImplementedError("the examples are not at hand for many products")
 
@@ -48,7 +41,13 @@ class ExplicitWeights:
         raise NotImplementedError
 
     def bounded_gradient(
-        self, loss: Loss, weights: NDArray, costs: Costs, crew: Crew, wide: bool
+        self,
+        loss: Loss,
+        weights: NDArray,
+        costs: Costs,
+        crew: Crew,
+        wide: bool,
+        kept: KeptScores | None = None,
     ) -> tuple[float, NDArray, Lengths | None]:
         """The losses and their gradient; what rounding does to them is not known."""
         return *self.loss_gradient(loss, weights, costs, crew, False), None

@@ -30,7 +30,7 @@ from shortlist.solvers.storage.base import (
     error_of_scores,
     shares_of,
 )
-from shortlist.solvers.storage.curvature import Curvature, Listed
+from shortlist.solvers.storage.curvature import Curvature, CurvatureRequest, Listed
 from shortlist.solvers.storage.explicit import ExplicitWeights
 from shortlist.solvers.storage.feature_support import FeatureSupport
 from shortlist.solvers.storage.local import LocalDuals
@@ -290,44 +290,27 @@ class FeatureStorage(ExplicitWeights, LocalDuals):
             store(duals, part, costs.y[part], g)
 
     def curvature(
-        self,
-        loss: Loss,
-        weights: NDArray,
-        costs: Costs,
-        crew: Crew,
-        least: float,
-        step: float,
-        moments: NDArray | None,
+        self, loss: Loss, weights: NDArray, costs: Costs, crew: Crew, asked: CurvatureRequest
     ) -> Curvature:
-        """Second derivatives at ``weights`` that add at least ``least`` to the Hessian.
-
-        By finite differences over ``step`` where the loss has no kernel for them. The others are
-        replaced by a multiple of ``moments``, the mean of x_i x_i', if these are given.
-        """
+        """Second derivatives at ``weights`` that matter, and a mean of the others."""
         w = np.ascontiguousarray(weights, self.dtype)
 
         def part(begin: int, end: int) -> Listed:
-            return self._list_curvatures(loss, w, costs, begin, end, least, step)
+            return self._list_curvatures(loss, w, costs, begin, end, asked)
 
         listed = crew.run(part, shares_of(0, self.n, crew.size))
-        return Curvature(self.view(), listed, crew, moments)
+        return Curvature(self.view(), listed, crew, asked.moments)
 
     def _list_curvatures(
-        self,
-        loss: Loss,
-        w: NDArray,
-        costs: Costs,
-        begin: int,
-        end: int,
-        least: float,
-        step: float,
+        self, loss: Loss, w: NDArray, costs: Costs, begin: int, end: int, asked: CurvatureRequest
     ) -> Listed:
         most = min(MOST_LISTED, w.shape[1])
         room = LISTED_AT_FIRST * (end - begin) + most
         classes, blocks = np.empty(room, np.int32), np.empty(most * room, self.dtype)
         counts, used = np.empty(end - begin, np.int32), np.zeros(2, np.int64)
         rest = np.zeros(w.shape[1])
-        for rows, scores in self._scores(begin, end, w):
+        known = [] if asked.scores is None else [(slice(begin, end), asked.scores[begin:end])]
+        for rows, scores in known or self._scores(begin, end, w):
             own = slice(rows.start - begin, rows.stop - begin)
             done = 0
             while True:
@@ -337,10 +320,10 @@ class FeatureStorage(ExplicitWeights, LocalDuals):
                     costs.y[rows],
                     costs.cost[rows],
                     self.kappa[rows],
-                    least,
+                    asked.least,
                     max(loss.fewest_classes, loss.k + 1),
                     most,
-                    step,
+                    asked.step,
                     done,
                     used,
                     counts[own],

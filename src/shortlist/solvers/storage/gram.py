@@ -16,6 +16,7 @@ from shortlist.solvers.kernels.rows import GramRows
 from shortlist.solvers.kernels.visit import visit_block, visit_in_turn
 from shortlist.solvers.storage.base import (
     Costs,
+    KeptScores,
     Lengths,
     State,
     Sums,
@@ -23,7 +24,7 @@ from shortlist.solvers.storage.base import (
     chunks,
     read_only,
 )
-from shortlist.solvers.storage.curvature import Curvature
+from shortlist.solvers.storage.curvature import Curvature, CurvatureRequest
 from shortlist.solvers.storage.gram_support import (
     SHARE_WORTH_A_COPY,
     GramSupport,
@@ -269,7 +270,13 @@ class GramStorage(LocalDuals):
         raise NotImplementedError("descents need explicit features")
 
     def bounded_gradient(
-        self, loss: Loss, weights: NDArray, costs: Costs, crew: Crew, wide: bool
+        self,
+        loss: Loss,
+        weights: NDArray,
+        costs: Costs,
+        crew: Crew,
+        wide: bool,
+        kept: KeptScores | None = None,
     ) -> tuple[float, NDArray, Lengths | None]:
         raise NotImplementedError("descents need explicit features")
 
@@ -279,14 +286,7 @@ class GramStorage(LocalDuals):
         raise NotImplementedError("descents need explicit features")
 
     def curvature(
-        self,
-        loss: Loss,
-        weights: NDArray,
-        costs: Costs,
-        crew: Crew,
-        least: float,
-        step: float,
-        moments: NDArray | None,
+        self, loss: Loss, weights: NDArray, costs: Costs, crew: Crew, asked: CurvatureRequest
     ) -> Curvature:
         raise NotImplementedError("descents need explicit features")
 

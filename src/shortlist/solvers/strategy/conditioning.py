@@ -37,6 +37,7 @@ from shortlist.solvers.kernels.curvature import (
 )
 from shortlist.solvers.problem import MOMENT_SAMPLES_PER_FEATURE, Problem
 from shortlist.solvers.storage.base import shares_of
+from shortlist.solvers.storage.curvature import CurvatureRequest
 from shortlist.solvers.strategy.newton import (
     SHARE_LEFT,
     ListedHessian,
@@ -272,7 +273,9 @@ def _price_of_product(problem: Problem, classes: float) -> float:
 def _lists_are_short(problem: Problem, weights: NDArray) -> bool:
     storage, costs = problem.storage, problem.costs
     step = max(1, storage.n // LISTED_SAMPLES)
-    v = np.abs(problem.loss.row_gradients(storage.sample(step) @ weights, costs.y[::step]))
+    known = problem.kept.at(weights)
+    scores = storage.sample(step) @ weights if known is None else known[::step]
+    v = np.abs(problem.loss.row_gradients(scores, costs.y[::step]))
     scale = (costs.cost * storage.kappa)[::step, None]
     classes = np.count_nonzero(v * scale >= MIN_CURVATURE, axis=1)
     return _price_of_product(problem, float(classes.mean())) <= MAX_PRICE_OF_PRODUCT
@@ -356,11 +359,11 @@ def uniform_model(problem: Problem) -> Uniform:
 
 
 def _listed(problem: Problem, weights: NDArray, share_left: float) -> Model:
-    small = _small_step(problem.loss)
-    given = (problem.loss, weights, problem.costs, problem.crew, MIN_CURVATURE, small)
     moments = _moments(problem) if _has_few_moments(problem) else None
-    found = problem.storage.curvature(*given, moments)
-    return ListedHessian(found, share_left)
+    scores = problem.kept.at(weights)
+    asked = CurvatureRequest(MIN_CURVATURE, _small_step(problem.loss), moments, scores)
+    given = (problem.loss, weights, problem.costs, problem.crew)
+    return ListedHessian(problem.storage.curvature(*given, asked), share_left)
 
 
 def _small_step(loss: Loss) -> float:

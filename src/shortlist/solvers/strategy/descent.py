@@ -69,6 +69,8 @@ class _Descent:
         kept = int(min(max(MOST_KEPT_NUMBERS // (2 * size), 3), MOST_COMBINED))
         self.recent: deque[tuple[NDArray, NDArray]] = deque(maxlen=kept)
         self.missed_prediction = np.inf
+        self.keeps_scores = plan(run.problem).kind is Kind.LISTED
+        run.problem.kept.forget()
 
     def go(self, weights: NDArray) -> tuple[str, Point | None]:
         status = self._minimise(weights)
@@ -90,6 +92,8 @@ class _Descent:
             share = SHARE_LEFT
             if chosen.kind is Kind.LISTED and is_near(gap, self.run.wanted):
                 steps, share = STEPS_NEAR, SHARE_LEFT_NEAR
+            # The next second derivatives are those of the next point, or of one much later.
+            self.keeps_scores = chosen.kind is Kind.LISTED and steps == 1
             model = make_model(problem, point.place, chosen, share)
             status, point = self._steps(point, model, steps)
             if status != "steps":
@@ -117,7 +121,7 @@ class _Descent:
 
     def _evaluate(self, weights: NDArray) -> Point:
         weights = np.ascontiguousarray(weights, self.dtype)
-        found = self.run.problem.bounded_gradient(weights)
+        found = self.run.problem.bounded_gradient(weights, self.keeps_scores)
         self.run.epochs += 1
         return Point(weights, *found)
 
