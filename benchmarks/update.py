@@ -3,9 +3,8 @@
     python -m benchmarks update [--data FILE.npz] [--losses softmax smooth_hinge hinge]
                                 [--C 1 10] [--share 0.01] [--most N]
 
-A share of the rows is added, removed or given other rows' labels; or the rows of one class are new,
-or gone.
-Nothing is timed.
+A share of the rows is added, removed, given other rows' labels, or had these and gets its own back;
+or the rows of one class are new, or gone. Nothing is timed.
 """
 
 from __future__ import annotations
@@ -30,6 +29,7 @@ def changes(X: Any, y: np.ndarray, few: int) -> dict[str, Change]:
     known = y != y.max()
     together = np.r_[np.flatnonzero(known), np.flatnonzero(~known)]
     relabelled = {"X_new": X[:few], "y_new": other, "removed": first}
+    corrected = {"X_new": X[:few], "y_new": y[:few], "removed": first}
     return {
         f"{few} added": (
             (X[few:], y[few:]),
@@ -41,6 +41,11 @@ def changes(X: Any, y: np.ndarray, few: int) -> dict[str, Change]:
             (X, y),
             relabelled,
             (np.r_[X[few:], X[:few]], np.r_[y[few:], other]),
+        ),
+        f"{few} corrected": (
+            (X, np.r_[other, y[few:]]),
+            corrected,
+            (np.r_[X[few:], X[:few]], np.r_[y[few:], y[:few]]),
         ),
         f"a class of {np.count_nonzero(~known)}": (
             (X[known], y[known]),

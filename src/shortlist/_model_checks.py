@@ -176,8 +176,8 @@ def _check_linear(arrays: Arrays, meta: Meta) -> None:
 
 
 def _check_kernel(arrays: Arrays, meta: Meta) -> None:
+    from shortlist._parameters import KERNELS
     from shortlist.estimators import KernelTopKClassifier
-    from shortlist.estimators.kernel_matrix import KERNELS
 
     _check_common_parameters(meta["params"])
     model = KernelTopKClassifier(**meta["params"])

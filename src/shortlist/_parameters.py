@@ -11,6 +11,10 @@ VARIANTS = ("alpha", "beta")
 HINGE_VARIANTS = ("alpha", "beta", "printed")
 #: How a tie between the true label and others at the cut is counted.
 TIE_POLICIES = ("optimistic", "pessimistic", "expected")
+#: Ties that decide more than this share of the examples are worth a warning.
+MAX_TIED_SHARE = 0.01
+#: Kernels that are known by name.
+KERNELS = ("linear", "rbf", "poly", "cosine", "precomputed")
 
 
 def check_k(k: int, largest: int | None = None, meaning: str = "", name: str = "k") -> int:

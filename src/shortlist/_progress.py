@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 SECONDS_BETWEEN_LINES, SECONDS_BETWEEN_STATES = 5.0, 0.25
 #: The time left is told only after this share of the work, this many tasks and this many seconds.
 #: Earlier guesses are usually wrong by a factor.
-TRUSTED_SHARE, TRUSTED_TASKS, TRUSTED_SECONDS = 0.25, 3, 5.0
+MIN_SHARE_TO_ESTIMATE, MIN_TASKS_TO_ESTIMATE, MIN_SECONDS_TO_ESTIMATE = 0.25, 3, 5.0
 
 
 def progress_on(
@@ -61,7 +61,11 @@ def progress_on(
 
 def is_trusted(share: float, n_steps: int, seconds: float) -> bool:
     """Whether a guess of the time left can be told, after this share of the work."""
-    return share >= TRUSTED_SHARE and n_steps >= TRUSTED_TASKS and seconds >= TRUSTED_SECONDS
+    return (
+        share >= MIN_SHARE_TO_ESTIMATE
+        and n_steps >= MIN_TASKS_TO_ESTIMATE
+        and seconds >= MIN_SECONDS_TO_ESTIMATE
+    )
 
 
 def duration(seconds: float) -> str:

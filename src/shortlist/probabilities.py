@@ -21,9 +21,9 @@ from shortlist.metrics._inputs import check_scores, columns_of_labels
 __all__ = ["TemperatureScaling", "expected_calibration_error"]
 
 #: Bounds of the inverse temperature, in units of one over the spread of the scores.
-_LOWEST, _HIGHEST = 1e-4, 1e4
+_MIN_SCALED_INVERSE, _MAX_SCALED_INVERSE = 1e-4, 1e4
 #: Added to a probability before its logarithm is a score, as in scikit-learn.
-_SMALLEST_PROBABILITY = 1e-12
+_ADDED_TO_PROBABILITY = 1e-12
 
 
 def expected_calibration_error(
@@ -188,7 +188,7 @@ class TemperatureScaling(ClassifierMixin, BaseEstimator):
 def _logits(responses: Responses, values: NDArray[np.float64]) -> NDArray[np.float64]:
     """The scores, or the logarithms of probabilities if the model has no scores."""
     if responses.method == "predict_proba":
-        return np.log(values + _SMALLEST_PROBABILITY)
+        return np.log(values + _ADDED_TO_PROBABILITY)
     return values
 
 
@@ -206,7 +206,7 @@ def _best_temperature(scores: NDArray[np.float64], columns: NDArray[np.intp]) ->
             stacklevel=3,
         )
         return 1.0
-    low, high = math.log(_LOWEST / spread), math.log(_HIGHEST / spread)
+    low, high = (math.log(bound / spread) for bound in (_MIN_SCALED_INVERSE, _MAX_SCALED_INVERSE))
 
     def slope(log_inverse: float) -> float:
         return _slope(scores, columns, math.exp(log_inverse))

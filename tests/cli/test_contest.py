@@ -2,7 +2,7 @@
 
 import pytest
 
-from shortlist.cli.bench import SHARE_TO_FIND, Search
+from shortlist.cli.bench import MAX_UNCERTAIN_SHARE, Search
 
 
 @pytest.mark.parametrize("first_enough", [0, 1, 2, 3, 17, 40, 999])
@@ -15,7 +15,7 @@ def test_the_weakest_setting_is_found_with_few_runs(first_enough):
 
     search = Search(run, 1000, patience=1.0)
     found = search.weakest(0.5)
-    assert first_enough <= found <= first_enough * (1 + SHARE_TO_FIND)
+    assert first_enough <= found <= first_enough * (1 + MAX_UNCERTAIN_SHARE)
     assert len(runs) == len(set(runs)) < 20
     # A weaker goal goes on from what was tried.
     tried = len(runs)

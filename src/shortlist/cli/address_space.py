@@ -12,7 +12,7 @@ from shortlist._memory import address_space_limit
 # with one thread, 656 MB with two.
 _MB = 1_000_000
 _BASE_BYTES, _BYTES_PER_THREAD = 300 * _MB, 185 * _MB
-_THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+_THREAD_COUNT_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 
 
 def fit_into_address_space() -> None:
@@ -27,5 +27,5 @@ def fit_into_address_space() -> None:
             f"{(_BASE_BYTES + _BYTES_PER_THREAD) // _MB} MB to start"
         )
     if threads < (os.cpu_count() or 1):
-        for name in _THREADS:
+        for name in _THREAD_COUNT_VARIABLES:
             os.environ.setdefault(name, str(threads))

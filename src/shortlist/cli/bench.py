@@ -16,9 +16,10 @@ from shortlist.cli.reading import ReadingOptions
 # A rival is given up when a run misses the goal after both limits: seconds, and times the seconds
 # that Shortlist took.
 _SECONDS_ALLOWED, _TIMES_OWN_SECONDS_ALLOWED = 10.0, 10.0
+# Settings on a rival's ladder: iterations, or ever smaller tolerances.
 _MAX_EFFORT = 1 << 14
-#: The search for a place on the ladder ends when it is known to within this share of it.
-SHARE_TO_FIND = 0.05
+#: The search for the weakest setting ends when its place is known to within this share of it.
+MAX_UNCERTAIN_SHARE = 0.05
 
 
 def bench(
@@ -57,7 +58,10 @@ def bench(
 
 @dataclass(frozen=True)
 class Entry:
-    """One solver's time to the goal, or without it; ``ratio`` is its time over Shortlist's."""
+    """One solver's seconds to the goal, or of its longest run if it did not get there.
+
+    ``ratio`` is its seconds over Shortlist's.
+    """
 
     solver: str
     reached: bool
@@ -119,7 +123,7 @@ class Search:
             enough = min(2 * enough + 1, last)
         too_little = max((p for p, (value, _) in self.tried.items() if value > goal), default=-1)
         too_little = min(too_little, enough - 1)
-        while enough - too_little > max(1, SHARE_TO_FIND * enough):
+        while enough - too_little > max(1, MAX_UNCERTAIN_SHARE * enough):
             middle = (enough + too_little) // 2
             if self.at(middle)[0] <= goal:
                 enough = middle

@@ -3,6 +3,7 @@
 from dataclasses import asdict
 from typing import Any
 
+from shortlist._parameters import MAX_TIED_SHARE
 from shortlist.cli.data import describe_data, read_data
 from shortlist.cli.models import (
     Classes,
@@ -15,8 +16,6 @@ from shortlist.cli.models import (
 from shortlist.cli.options import OutputOptions, Ties, parse_numbers
 from shortlist.cli.output import percent, print_json, print_line, print_table
 from shortlist.cli.reading import ReadingOptions
-
-_MAX_TIED_SHARE = 0.01  # ties that decide more than this share of the examples are worth a warning
 
 
 def evaluate(
@@ -102,9 +101,9 @@ def _warn(rankings: Any, lengths: list[int]) -> None:
         )
     decided = {k: rankings.at(k).decided_by_ties(k) for k in lengths}
     k = max(decided, key=lambda length: decided[length])
-    if first.ties == "optimistic" and decided[k] > _MAX_TIED_SHARE:
+    if first.ties == "optimistic" and decided[k] > MAX_TIED_SHARE:
         warnings.warn(
-            f"ties decide {decided[k]:.1%} of the examples at k={k}, all in favour; "
+            f"ties decide {decided[k]:.1%} of the examples at k={k}, and all are counted as right; "
             "--ties expected gives a figure that ties cannot inflate",
             stacklevel=2,
         )

@@ -5,6 +5,7 @@ from dataclasses import dataclass, fields
 from enum import StrEnum
 from typing import Annotated, Any
 
+from shortlist._parameters import HINGE_VARIANTS, KERNELS, TIE_POLICIES
 from shortlist.cli.liblinear import loss_of_type
 from shortlist.cli.unfold import changed
 from shortlist.losses.entries import names
@@ -13,9 +14,9 @@ from shortlist.losses.entries import names
 # imported for --help.
 LossName = StrEnum("LossName", names())  # type: ignore[misc]
 USUAL_LOSS = LossName("entropy")
-Kernel = StrEnum("Kernel", "rbf poly linear precomputed")
-Variant = StrEnum("Variant", "alpha beta printed")
-Ties = StrEnum("Ties", "optimistic pessimistic expected")
+Kernel = StrEnum("Kernel", KERNELS)  # type: ignore[misc]
+Variant = StrEnum("Variant", HINGE_VARIANTS)  # type: ignore[misc]
+Ties = StrEnum("Ties", TIE_POLICIES)  # type: ignore[misc]
 Precision = StrEnum("Precision", "float32 float64")
 # The seeds that NumPy takes.
 Seed = Annotated[int, {"min": 0, "max": 2**32 - 1}]

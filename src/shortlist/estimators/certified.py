@@ -114,14 +114,14 @@ class CertifiedShortlists:
 def _apart_by_more(scores: NDArray, reach: NDArray, rounding: Any, ks: NDArray) -> NDArray:
     """Whether the k-th score exceeds the next, both less or more by ``reach``: (len(ks), n)."""
     m = scores.shape[1]
-    places = np.unique([m - k - later for k in ks if k < m for later in (0, 1)])
     found = np.zeros((len(ks), len(scores)), bool)
-    if places.size:
-        ordered = np.partition(scores, places, axis=1)
-        for row, k in enumerate(ks):
-            if k < m:
-                inside, outside = ordered[:, m - k] - reach, ordered[:, m - k - 1] + reach
-                found[row] = inside - outside > rounding
+    longest = max((k for k in ks if k < m), default=0)
+    # To sort the few that are left is faster than to ask for several places at once.
+    largest = np.sort(np.partition(scores, m - longest - 1, axis=1)[:, m - longest - 1 :], axis=1)
+    for row, k in enumerate(ks):
+        if k < m:
+            inside, outside = largest[:, longest + 1 - k] - reach, largest[:, longest - k] + reach
+            found[row] = inside - outside > rounding
     return found
 
 

@@ -110,7 +110,7 @@ def _ranked(
     model: TopKClassifier, X: Any, y: NDArray, lengths: NDArray
 ) -> tuple[NDArray, NDArray, NDArray]:
     """Best and worst ranks of the right labels, and which shortlists are certain: (ks, n)."""
-    scores = model._scores(X)
+    scores = model._scores_of(X)
     if model.multilabel_:
         columns = best_right(y, scores)
     else:

@@ -11,6 +11,7 @@ from scipy import sparse
 from sklearn.utils.validation import _check_sample_weight, _num_samples, check_is_fitted
 
 from shortlist._memory import available_bytes
+from shortlist._parameters import KERNELS
 from shortlist._text import Setting
 from shortlist.errors import ParameterError, WordedError, WordedMemoryError
 from shortlist.estimators.callbacks import CallbackSupportMixin, with_callbacks
@@ -23,7 +24,6 @@ from shortlist.estimators.fitted import (
     restore_fit,
 )
 from shortlist.estimators.kernel_matrix import (
-    KERNELS,
     KernelFunction,
     KernelMatrix,
     PrecomputedMatrix,

@@ -17,8 +17,6 @@ from shortlist.solvers.kernels.radial import radial_from_products
 from shortlist.solvers.storage.base import chunks
 from shortlist.solvers.threads import crew_for, one_blas_thread
 
-KERNELS = ("linear", "rbf", "poly", "cosine", "precomputed")
-
 # Rows computed at once: their values stay in the cache from one operation to the next.
 ROWS_PER_BLOCK = 256
 

@@ -272,7 +272,10 @@ class TopKClassifier(
 
     def _scores(self, X: ArrayLike) -> NDArray:
         check_is_fitted(self)
-        X = normalized(check_input(self, X, reset=False), self.normalize)
+        return self._scores_of(normalized(check_input(self, X, reset=False), self.normalize))
+
+    def _scores_of(self, X: Any) -> NDArray:
+        """The scores of examples that are checked and normalised."""
         # For a CSR matrix too the product with an array is an array.
         scores = np.asarray(X @ self.coef_.T) + self.intercept_
         return unfolded(scores.T, self._separable).T if self._has_one_score else scores

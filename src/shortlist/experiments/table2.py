@@ -28,8 +28,9 @@ TRUNCATED = "trunc-ent:2"
 SEVERAL = "several"
 #: The models of the paper's Figure 3, each chosen for this k.
 _FIGURE_3 = {"smooth-topk-svm:1": 1, TRUNCATED: 2}
-#: Do two classes have the same weights at these methods' optimum? The notes say so.
-_EXACT = ("svm-multi", "lr-multi")
+#: Methods that are also trained to their optimum, to see whether two classes have the same weights
+#: there. The notes say on how many draws.
+_CHECKED_AT_OPTIMUM = ("svm-multi", "lr-multi")
 #: The relative gap at which a model's weights count as the optimum's own.
 _OPTIMUM_GAP = 1e-7
 #: Weights of two classes that are nearer than this share of the longest count as the same.
@@ -196,7 +197,7 @@ def run(
         DrawTask(
             *(method, draw, context.seed, n_train, n_test),
             *(exponents, tol, max_epochs, intercept, n),
-            exact_C=1.0 if method in _EXACT else None,
+            exact_C=1.0 if method in _CHECKED_AT_OPTIMUM else None,
         )
         for draw in range(draws)
         for method, n in rows.values()
@@ -240,7 +241,7 @@ def _section(by_row: Mapping[str, list[DrawResult]], starts: int, tasks: list[Dr
         # On how many draws two classes have the same weights at the optimum.
         "tied": {
             m: sum((r.nearest_at_optimum or 0.0) < _MAX_TIED_DISTANCE for r in by_row[m])
-            for m in _EXACT
+            for m in _CHECKED_AT_OPTIMUM
         },
         "cells": len(KS) * len(ours),
         "outside": _outside_our_range(tested),

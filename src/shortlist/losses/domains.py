@@ -16,9 +16,9 @@ from shortlist.losses.kernels import kernels_of
 
 # Moves rows of duals in double, v (n, m), into a domain, given where their right labels are.
 Domain = Callable[[NDArray, NDArray], None]
-# Sums this close to 1 are taken to be 1, which single precision can only round. A sum just below 1
-# would cost an example its loss times the difference.
-ROUNDED_SUM = 8 * float(np.finfo(np.float32).eps)
+# Sums that differ from 1 by at most this are taken to be 1: single precision cannot hold them
+# exactly. A sum left just below 1 would lower the bound by the example's loss times the difference.
+MAX_ROUNDING_OF_SUM = 8 * float(np.finfo(np.float32).eps)
 
 
 def domain_of(spec: Any) -> Domain | None:
@@ -66,7 +66,7 @@ class OrderedDomain:
         x = np.where(right, 0.0, v)
         np.maximum(x, 0.0, out=x)
         s = x.sum(axis=1)
-        scaled = np.flatnonzero(s > (1.0 - ROUNDED_SUM if self.linear else 1.0))
+        scaled = np.flatnonzero(s > (1.0 - MAX_ROUNDING_OF_SUM if self.linear else 1.0))
         x[scaled] /= s[scaled, None]
         level_largest(x, self.weights, self.joint)
         s = x.sum(axis=1)

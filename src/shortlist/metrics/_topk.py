@@ -9,12 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from shortlist._parameters import TIE_POLICIES, check_k
+from shortlist._parameters import MAX_TIED_SHARE, TIE_POLICIES, check_k
 from shortlist.metrics._inputs import check_sample_weight, check_scores, columns_of_labels
 from shortlist.metrics._ranks import ranks_of_columns
-
-#: Warn when ties decide more than this share of the samples.
-_NOTICEABLE_SHARE = 0.01
 
 
 class TieWarning(UserWarning):
@@ -172,7 +169,7 @@ def _warn_if_ties_decide(ranks: Ranks, ks: NDArray[np.intp]) -> None:
         return
     decided = (ranks.optimistic() - ranks.pessimistic())[ks]
     at = int(np.argmax(decided))
-    if decided[at] > _NOTICEABLE_SHARE * ranks.total:
+    if decided[at] > MAX_TIED_SHARE * ranks.total:
         k = int(ks[at])
         right, wrong, chance = (getattr(ranks, ties)()[k] / ranks.total for ties in TIE_POLICIES)
         warnings.warn(

@@ -111,7 +111,7 @@ def walk_cap(z, top, k, radius, rho, heap):
 
 # Rounds of :func:`settle_cap` before it gives up. From the last visit's solution two or three are
 # the rule.
-_SETTLING_ROUNDS = 10
+_MAX_SETTLING_ROUNDS = 10
 
 
 @njit
@@ -128,7 +128,7 @@ def settle_cap(z, top, k, radius, rho, theta, c):
     ref = theta - top
     t = 0.0
     last_u, last_free = -1, -1
-    for _ in range(_SETTLING_ROUNDS):
+    for _ in range(_MAX_SETTLING_ROUNDS):
         u, free, capped_sum, free_sum = _sort_out(z, ref, t, c)
         # A threshold decides which entries these are: equal numbers of them are equal sets.
         if u == last_u and free == last_free:

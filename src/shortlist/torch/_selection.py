@@ -9,10 +9,11 @@ from torch import Tensor
 
 from ._row_loss import values_are_free
 
-_BLOCK = 4
+_ENTRIES_PER_BLOCK = 4
 _BITS = {torch.float32: torch.int32, torch.float64: torch.int64}
-# Fewer are found so fast that looking for NaN would cost more than it saves.
-_FEW = 8
+# `torch.topk` finds up to this many so fast that to look for NaN first, as comparing bits asks for,
+# costs more than that saves.
+_MAX_COUNT_BY_TOPK = 8
 
 
 def wrong_scores(scores: Tensor, target: Tensor) -> Tensor:
@@ -36,9 +37,13 @@ def largest(rows: Tensor, count: int) -> tuple[Tensor, Tensor]:
     """
     n_columns = rows.shape[1]
     if rows.device.type == "cpu":
-        if 64 * count > n_columns and 3 * count <= n_columns // _BLOCK:
+        if 64 * count > n_columns and 3 * count <= n_columns // _ENTRIES_PER_BLOCK:
             return _largest_folded(rows, count)
-        if count > _FEW and values_are_free(rows) and (found := _largest_positive(rows, count)):
+        if (
+            count > _MAX_COUNT_BY_TOPK
+            and values_are_free(rows)
+            and (found := _largest_positive(rows, count))
+        ):
             return found
     return rows.topk(count, dim=1)
 
@@ -66,8 +71,8 @@ def _largest_folded(rows: Tensor, count: int) -> tuple[Tensor, Tensor]:
     ``count`` largest entries lie in the ``count`` blocks with the largest maxima.
     """
     n_columns = rows.shape[1]
-    n_blocks = n_columns // _BLOCK
-    n_folded = _BLOCK * n_blocks
+    n_blocks = n_columns // _ENTRIES_PER_BLOCK
+    n_folded = _ENTRIES_PER_BLOCK * n_blocks
     peaks = rows[:, :n_folded]
     while peaks.shape[1] > n_blocks:
         half = peaks.shape[1] // 2

@@ -147,7 +147,7 @@ class _Descent:
         return but_for_rounding.within(run.tol) and self._confirm(point.place)
 
     def _confirm(self, weights: NDArray) -> bool:
-        """Certify a point in double: single precision is not trusted with a bound."""
+        """Certify a point in double, where single precision has no good bound on its error."""
         run = self.run
         value, gradient = run.problem.primal_gradient(weights, double=True)
         run.settle(value, weights)
