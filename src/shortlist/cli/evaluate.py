@@ -25,7 +25,7 @@ def evaluate(
     ks: str | None = None,
     k: int | None = None,
     classes: int = 10,
-    ties: Ties = Ties.optimistic,
+    ties: Ties = Ties("optimistic"),
     reading: ReadingOptions,
     output: OutputOptions,
 ) -> None:

@@ -65,7 +65,7 @@ class MachineOptions:
 class ShapeOptions:
     """The rest of the objective: variants, margins, intercept, class weights."""
 
-    variant: Variant = Variant.alpha
+    variant: Variant = Variant("alpha")
     smoothing: float = 1.0
     margins: str | None = None
     rank_weights: str | None = None
