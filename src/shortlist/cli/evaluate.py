@@ -13,7 +13,7 @@ from shortlist.cli.models import (
     reading_of,
     say_differences,
 )
-from shortlist.cli.options import OutputOptions, Ties, parse_numbers
+from shortlist.cli.options import USUAL_TIES, OutputOptions, Ties, parse_numbers
 from shortlist.cli.output import percent, print_json, print_line, print_table
 from shortlist.cli.reading import ReadingOptions
 
@@ -25,7 +25,7 @@ def evaluate(
     ks: str | None = None,
     k: int | None = None,
     classes: int = 10,
-    ties: Ties = Ties("optimistic"),
+    ties: Ties = USUAL_TIES,
     reading: ReadingOptions,
     output: OutputOptions,
 ) -> None:

@@ -17,6 +17,7 @@ USUAL_LOSS = LossName("entropy")
 Kernel = StrEnum("Kernel", KERNELS)  # type: ignore[misc]
 Variant = StrEnum("Variant", HINGE_VARIANTS)  # type: ignore[misc]
 Ties = StrEnum("Ties", TIE_POLICIES)  # type: ignore[misc]
+USUAL_VARIANT, USUAL_TIES = Variant("alpha"), Ties("optimistic")
 Precision = StrEnum("Precision", "float32 float64")
 # The seeds that NumPy takes.
 Seed = Annotated[int, {"min": 0, "max": 2**32 - 1}]
@@ -65,7 +66,7 @@ class MachineOptions:
 class ShapeOptions:
     """The rest of the objective: variants, margins, intercept, class weights."""
 
-    variant: Variant = Variant("alpha")
+    variant: Variant = USUAL_VARIANT
     smoothing: float = 1.0
     margins: str | None = None
     rank_weights: str | None = None
