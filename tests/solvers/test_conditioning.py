@@ -343,10 +343,10 @@ def test_lists_have_room_for_more_than_was_made_at_first(monkeypatch):
     problem = make_problem("dense", losses.get("softmax"), X, y, 5.0)
     W = weights_for(problem)
     expected, _ = listed_product(problem, W)
-    monkeypatch.setattr(features, "LISTED_AT_FIRST", 0)
+    monkeypatch.setattr(features, "LISTED_CLASSES_AT_FIRST", 0)
     found, lists = listed_product(problem, W)
     np.testing.assert_array_equal(found, expected)
-    assert lists.entries == features.MOST_LISTED * np.count_nonzero(problem.storage.kappa)
+    assert lists.entries == features.MAX_LISTED_CLASSES * np.count_nonzero(problem.storage.kappa)
 
 
 @pytest.mark.parametrize("condition", [1.0, 10.0, 1e4])
@@ -431,5 +431,5 @@ def test_close_to_a_solution_one_model_lasts(monkeypatch):
     assert 1e-5 * near.primal < gap <= newton.MAX_GAP_RATIO_NEAR * 1e-5 * near.primal
     assert len(made) == 1
     (chosen, share), evaluations = made[0], run.epochs
-    assert (chosen.kind, share) == (Kind.LISTED, newton.SHARE_LEFT_NEAR)
+    assert (chosen.kind, share) == (Kind.LISTED, newton.CG_SHARE_LEFT_NEAR)
     assert 1 <= evaluations <= 2 * conditioning.STEPS_NEAR

@@ -322,7 +322,7 @@ def test_passes_over_the_support_end_at_the_gap_asked_for(monkeypatch):
     found = train(problem, tol=1e-4, seed=0).result
     few = len(passes)
     passes.clear()
-    monkeypatch.setattr(ascent, "SUPPORT_GAP", 0.0)
+    monkeypatch.setattr(ascent, "SUPPORT_GAP_SHARE", 0.0)
     without = train(problem, tol=1e-4, seed=0).result
     assert found.status == without.status == "converged"
     assert max(found.relative_gap, without.relative_gap) <= 1e-4

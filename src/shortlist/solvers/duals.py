@@ -207,7 +207,7 @@ def put_back(own: Duals, selection: Selection, duals: Duals) -> None:
 
 def zero_duals(n: int, m: int, dtype: Any, sparse: bool) -> Duals:
     """Zeros, in the smaller of the two ways if ``sparse`` says that most of them will stay."""
-    if sparse and n * m * np.dtype(dtype).itemsize > memory.DENSE_BYTES:
+    if sparse and n * m * np.dtype(dtype).itemsize > memory.MAX_DENSE_DUAL_BYTES:
         return SparseDuals(n, m, dtype)
     return np.zeros((n, m), dtype)
 

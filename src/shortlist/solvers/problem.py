@@ -38,7 +38,7 @@ from shortlist.solvers.storage.base import (
 from shortlist.solvers.threads import Crew
 
 # Of the gap asked for, the part that bounds on rounding may take before double is used.
-MOST_ROUNDING = 0.25
+MAX_ROUNDING_SHARE_OF_GAP = 0.25
 # Below this ratio of 1/2 |W|^2 to P(0), sum losses in double: rounding would take a twentieth of a
 # relative gap of 1e-3.
 MAX_GAIN_FOR_DOUBLE = 0.02
@@ -155,7 +155,7 @@ class Problem:
         """
         storage = self.storage
         single = storage.dtype != np.float64
-        most = MOST_ROUNDING * wanted
+        most = MAX_ROUNDING_SHARE_OF_GAP * wanted
         drift = rounding_in_weights(state.rounding, storage.dtype)
         if drift > 0.5 * most or not storage.explicit:
             self.rebuild(state)

@@ -50,7 +50,7 @@ KERNEL_ULPS = 16.0
 # Roundings of a score besides those of its inner product: a difference from the largest one.
 ROUNDINGS_OF_DIFFERENCES = 2.0
 # Where rounding may change a score by more than this, it may change gradients out of all measure.
-LARGEST_ERROR_OF_SCORES = 0.5
+MAX_ERROR_OF_SCORES = 0.5
 # By how much rounding can put duals outside their domain, relative to their size.
 DOMAIN_ULPS = 4.0
 
@@ -150,7 +150,7 @@ def error_of_gradient(found: RoundedGradient) -> float:
     """
     e, lengths = found.error_of_scores, found.lengths
     largest = e * found.longest
-    if not largest <= LARGEST_ERROR_OF_SCORES:
+    if not largest <= MAX_ERROR_OF_SCORES:
         return inf
     unit = unit_roundoff(found.dtype)
     both = found.norm + found.weights

@@ -45,9 +45,9 @@ MULTIPLICATIONS_PER_CALL = 1e10
 SCORES_AT_ONCE = 1 << 19
 # Bytes of the examples, or of their scores, that are widened to double at a time.
 BYTES_IN_CACHE = 1 << 21
-# Classes of an example whose second derivatives are listed at most, and room for so many in the
-# mean before there must be more.
-MOST_LISTED, LISTED_AT_FIRST = 32, 4
+# At most so many classes of an example have their second derivatives listed. At first there is room
+# for so many in the mean, and more if they are needed.
+MAX_LISTED_CLASSES, LISTED_CLASSES_AT_FIRST = 32, 4
 
 
 class FeatureStorage(ExplicitWeights, LocalDuals):
@@ -304,8 +304,8 @@ class FeatureStorage(ExplicitWeights, LocalDuals):
     def _list_curvatures(
         self, loss: Loss, w: NDArray, costs: Costs, begin: int, end: int, asked: CurvatureRequest
     ) -> Listed:
-        most = min(MOST_LISTED, w.shape[1])
-        room = LISTED_AT_FIRST * (end - begin) + most
+        most = min(MAX_LISTED_CLASSES, w.shape[1])
+        room = LISTED_CLASSES_AT_FIRST * (end - begin) + most
         classes, blocks = np.empty(room, np.int32), np.empty(most * room, self.dtype)
         counts, used = np.empty(end - begin, np.int32), np.zeros(2, np.int64)
         rest = np.zeros(w.shape[1])

@@ -35,7 +35,7 @@ MIN_GAP_FOR_DESCENT = 1e-8
 # Below so many units in the last place of the primal, the gap is rounding.
 RESOLUTION_ULPS = 8
 # Visits on the support end when its gap is this share of the gap that is asked for.
-SUPPORT_GAP = 0.3
+SUPPORT_GAP_SHARE = 0.3
 # The later in a fit, the fewer duals enter or leave the support, and the more it pays to visit it
 # between two epochs: for the time of as many epochs as were spent so far, but at most so many. The
 # hinge on digits at C = 1 and 10 takes 18 and 33 epochs instead of 30 and 80.
@@ -49,7 +49,7 @@ GAP_SHARE_OF_PART, MAX_PART = 0.9, 0.5
 FRESH_PASSES = 1
 # Training stops after so many evaluations in a row without progress. The bound on rounding is part
 # of the gap and hides the last digits that are still gained.
-MAX_IDLE_EVALUATIONS = 4
+MAX_IDLE_LOOKS = 4
 
 
 def ascend(run: Run, random: np.random.Generator, patience: float = np.inf) -> str:
@@ -65,7 +65,7 @@ def ascend(run: Run, random: np.random.Generator, patience: float = np.inf) -> s
     looks = _Looks(run, patience)
     while run.epochs < run.max_epochs:
         order = random.permutation(active)[: math.ceil(looks.part * active.size)]
-        run.state.enough = SUPPORT_GAP * run.wanted
+        run.state.enough = SUPPORT_GAP_SHARE * run.wanted
         estimate = _epoch(run, order, every, looks.part)
         if on_support:
             # A warm start was looked at before and has most of its support: no limit by epochs.
@@ -193,7 +193,7 @@ def visit_fresh(run: Run, random: np.random.Generator) -> bool:
 def _polish(run: Run, random: np.random.Generator, at_most: float) -> None:
     """Visit the support at the price of ``at_most`` so many epochs, or of a few."""
     problem, state = run.problem, run.state
-    state.enough = SUPPORT_GAP * run.wanted
+    state.enough = SUPPORT_GAP_SHARE * run.wanted
     given = (problem.storage, problem.loss, state, problem.costs, random)
     run.epochs += polish_support(*given, state.enough, at_most)
 
@@ -244,9 +244,8 @@ def _epochs_to_go(
 
 def _stalled(looks: list[Evaluation], eps: float) -> bool:
     """No progress any more, at a gap that rounding explains."""
-    if len(looks) <= MAX_IDLE_EVALUATIONS or looks[-1].relative_gap > 1e4 * eps:
+    if len(looks) <= MAX_IDLE_LOOKS or looks[-1].relative_gap > 1e4 * eps:
         return False
     return (
-        min(look.gap for look in looks[-MAX_IDLE_EVALUATIONS:])
-        >= 0.99 * looks[-MAX_IDLE_EVALUATIONS - 1].gap
+        min(look.gap for look in looks[-MAX_IDLE_LOOKS:]) >= 0.99 * looks[-MAX_IDLE_LOOKS - 1].gap
     )

@@ -17,8 +17,8 @@ from shortlist.solvers.strategy.lbfgs import Point, lbfgs
 
 # Evaluations at most. The start need not be exact: all weights change in what follows.
 MAX_EVALUATIONS = 30
-# What is left of the first gradient's norm when the weights are good enough.
-SHARE_LEFT = 0.03
+# The new weights are good enough when the gradient's norm is at most this share of its first.
+MAX_GRADIENT_SHARE_LEFT = 0.03
 # Multiples of the weights are tried from 1 down, in steps of this.
 STEP_OF_MULTIPLE = 0.05
 # The smoothing of a loss with kinks, whose gradients tell how to descend.
@@ -64,7 +64,7 @@ def train_new_classes(problem: Problem, weights: NDArray, new: NDArray) -> bool:
         return Point(place, 0.5 * square + losses, gradient)
 
     start = point = evaluate(np.ascontiguousarray(weights[:, new]))
-    enough = SHARE_LEFT * float(np.linalg.norm(start.gradient))
+    enough = MAX_GRADIENT_SHARE_LEFT * float(np.linalg.norm(start.gradient))
     noise = float(np.finfo(storage.dtype).eps)
     for point in lbfgs(evaluate, start, noise):
         if evaluations >= MAX_EVALUATIONS or np.linalg.norm(point.gradient) <= enough:

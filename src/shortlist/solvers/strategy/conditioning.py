@@ -39,7 +39,7 @@ from shortlist.solvers.problem import MOMENT_SAMPLES_PER_FEATURE, Problem
 from shortlist.solvers.storage.base import shares_of
 from shortlist.solvers.storage.curvature import CurvatureRequest
 from shortlist.solvers.strategy.newton import (
-    SHARE_LEFT,
+    CG_SHARE_LEFT,
     ListedHessian,
     conjugate_gradients,
 )
@@ -306,7 +306,7 @@ def count_pairs(count: int) -> int:
 
 
 def make_model(
-    problem: Problem, weights: NDArray, chosen: Plan, share_left: float = SHARE_LEFT
+    problem: Problem, weights: NDArray, chosen: Plan, share_left: float = CG_SHARE_LEFT
 ) -> Model:
     """The model at ``weights``; the identity where it cannot be had.
 

@@ -19,11 +19,11 @@ from shortlist.solvers.strategy.descent import descend
 FIRST_GAMMA = 0.1
 # From one smoothed version to the next. Larger changes leave a start with other active examples:
 # on Letter at C = 10, 109 evaluations with the smaller factor at 0.2, 182 at 0.01.
-SMALLEST_FACTOR, LARGEST_FACTOR = 0.2, 0.3
+MIN_FACTOR, MAX_FACTOR = 0.2, 0.3
 # Below, L-BFGS sees the kinks; coordinate steps are better at the last digits.
 LAST_GAMMA = 1e-4
 # Bytes of duals that are copied, to be taken back if the next ones are worse.
-MOST_COPIED = 1 << 26
+MAX_COPIED_DUAL_BYTES = 1 << 26
 
 
 @dataclass
@@ -91,7 +91,7 @@ def descend_smoothed(run: Run, weights: NDArray) -> str:
         if run.epochs >= run.max_epochs:
             return "max_epochs"
         # The gap is mostly the smoothing's, and that is proportional to gamma.
-        gamma *= min(LARGEST_FACTOR, max(SMALLEST_FACTOR, 0.5 * run.wanted / found.gap))
+        gamma *= min(MAX_FACTOR, max(MIN_FACTOR, 0.5 * run.wanted / found.gap))
     return "stalled"
 
 
@@ -102,7 +102,7 @@ def _fill_if_better(run: Run, inner: Run, weights: NDArray, best: float) -> floa
     """
     state = run.state
     kept = None
-    if state.duals.nbytes <= MOST_COPIED:
+    if state.duals.nbytes <= MAX_COPIED_DUAL_BYTES:
         kept = as_array(state.duals).copy(), state.weights, state.rounding
     inner.problem.fill_duals(weights, state)
     found = run.problem.certify(state, run.wanted, run.primal)

@@ -59,10 +59,10 @@ MAX_GAP_RATIO_PER_DESCENT = 0.5
 MIN_TOL_FOR_DESCENT = 1e-4
 # Rounded weights of a loss that is not convex are tried when the gradient in double takes a tenth
 # of the share of tol at which they were tried before, down to this one: then rounding decides.
-LEAST_SHARE_IN_DOUBLE = 0.05
+MIN_SHARE_IN_DOUBLE = 0.05
 # A start whose gap is at most so many times the one asked for may be solved by the weights of the
 # model that it comes from, which need not be those of the duals.
-NEARLY_SOLVED = 4.0
+MAX_GAP_RATIO_NEARLY_SOLVED = 4.0
 # After a change of the data a descent goes on from the last model's weights if the relative gap of
 # this start is at most so much. From farther off SDCA first visits the rows that changed, and all
 # others: softmax on 3000 rows of CLINC150, 30 of them relabelled, takes 6 and 26 epochs at C = 10
@@ -218,7 +218,7 @@ def _already_solved(run: Run, weights: NDArray | None) -> bool:
     own = run.certify()
     if own.within(run.tol):
         return True
-    if weights is None and own.gap <= NEARLY_SOLVED * run.wanted:
+    if weights is None and own.gap <= MAX_GAP_RATIO_NEARLY_SOLVED * run.wanted:
         weights = run.state.best
     if weights is None or not run.problem.loss.convex:
         return False
@@ -424,7 +424,7 @@ def _descend_in_double(run: Run) -> str:
         if share(rounded) <= 1.0:
             note(rounded)
             return "converged"
-        if try_at < LEAST_SHARE_IN_DOUBLE:
+        if try_at < MIN_SHARE_IN_DOUBLE:
             return "stalled"
         try_at *= 0.1
     return "stalled"
