@@ -267,8 +267,8 @@ def spread(own: float, other: float, y: NDArray, part: slice, duals: Duals) -> N
         store(duals, part, y, values)
 
 
-def are_lists(duals: Any) -> TypeGuard[SparseDuals]:
-    """Whether they are lists of entries, which move in their pool, and not an array."""
+def are_sparse(duals: Any) -> TypeGuard[SparseDuals]:
+    """Whether only the entries that are not zero are stored. They move within their pool."""
     return isinstance(duals, SparseDuals)
 
 

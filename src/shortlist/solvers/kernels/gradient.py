@@ -15,8 +15,9 @@ from shortlist.losses import kernels
 from shortlist.solvers.kernels.dual_rows import is_right, open_row
 from shortlist.solvers.kernels.rows import add_rows, score_rows, squared_norm
 
-# Numbers of a chunk's scores: half of a second-level cache in single precision. Its rows at most.
+# Numbers of a chunk's scores: half of a second-level cache in single precision.
 CHUNK_SCORES = 1 << 16
+# Rows of a chunk at most.
 MAX_CHUNK_ROWS = 512
 # Rows and columns of what is transposed at a time.
 TILE = 16

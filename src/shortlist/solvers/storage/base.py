@@ -205,8 +205,9 @@ class Storage(Protocol):
     width: float
     # Whether there are explicit weights: descents need them.
     explicit: bool
-    # Whether its second derivatives can be listed (see ``storage.curvature``).
-    lists_curvature: bool
+    # Whether the rows are in memory and cheap to read many times: ``curvature``, ``all_scores`` and
+    # ``loss_gradient_of_classes`` need that.
+    rows_at_hand: bool
     # Cost of one multiplication in a support visit, relative to one in an epoch. Infinite where
     # there are no such visits, or where an epoch makes them itself.
     support_price: float
@@ -246,7 +247,6 @@ class Storage(Protocol):
     def curvature(
         self, loss: Loss, weights: NDArray, costs: Costs, crew: Crew, asked: "CurvatureRequest"
     ) -> "Curvature": ...
-    # Both where the second derivatives can be listed: then the examples are at hand.
     def all_scores(self, weights: NDArray, crew: Crew) -> NDArray: ...
     def loss_gradient_of_classes(
         self, loss: Loss, scores: NDArray, w: NDArray, classes: NDArray, costs: Costs, crew: Crew

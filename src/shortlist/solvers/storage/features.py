@@ -53,7 +53,7 @@ MAX_LISTED_CLASSES, LISTED_CLASSES_AT_FIRST = 32, 4
 class FeatureStorage(ExplicitWeights, LocalDuals):
     """Scores come from W, shape (d + 1, m)."""
 
-    lists_curvature = True
+    rows_at_hand = True
     support_price: float
 
     def __init__(self, x: Any, bias: float = 0.0, kappa: NDArray | None = None) -> None:

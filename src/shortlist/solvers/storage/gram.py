@@ -55,7 +55,7 @@ class GramStorage(LocalDuals):
     """
 
     explicit: bool = False
-    lists_curvature: bool = False
+    rows_at_hand: bool = False
     # A visit on the support adds to few scores, in the cache.
     support_price: float = 0.1
 

@@ -20,7 +20,7 @@ from shortlist._memory import release_pages
 from shortlist.losses.base import Loss
 from shortlist.solvers.duals import (
     Duals,
-    are_lists,
+    are_sparse,
     as_array,
     mapped_duals,
     put_back,
@@ -211,7 +211,7 @@ class PiecedStorage(ExplicitWeights, LocalDuals, NoSupportVisits):
         def read(number: int) -> tuple[FeatureStorage, Duals | None]:
             mixture, duals = found[number], state.duals
             # Lists of duals move in their pool while another piece is worked on.
-            ahead = None if are_lists(duals) else taken_duals(duals, mixture)
+            ahead = None if are_sparse(duals) else taken_duals(duals, mixture)
             return self._read_mixture(mixture), ahead
 
         for number, (piece, ahead) in enumerate(self._ahead(read, range(len(found)))):
@@ -283,7 +283,7 @@ class PiecedStorage(ExplicitWeights, LocalDuals, NoSupportVisits):
         if self._duals_place == "mapped":
             return mapped_duals(self.n, m, self.dtype)
         duals = super().zero_duals(m, sparse)
-        if are_lists(duals):
+        if are_sparse(duals):
             duals.most_bytes = self._most_dual_bytes
         return duals
 
@@ -292,7 +292,7 @@ class PiecedStorage(ExplicitWeights, LocalDuals, NoSupportVisits):
             spread(own, other, costs.y[part], part, duals)
 
     def scale_duals(self, duals: Duals, factor: float) -> None:
-        if are_lists(duals):
+        if are_sparse(duals):
             duals *= factor
             return
         for part in self._parts(duals):

@@ -37,7 +37,7 @@ def _at_hand(problem: Problem) -> bool:
     """Whether the scores of all examples can be held, and rows read as often as needed."""
     storage = problem.storage
     size = storage.n * problem.n_classes * storage.dtype.itemsize
-    return storage.lists_curvature and size <= CHUNK_BYTES
+    return storage.rows_at_hand and size <= CHUNK_BYTES
 
 
 def train_new_classes(problem: Problem, weights: NDArray, new: NDArray) -> bool:

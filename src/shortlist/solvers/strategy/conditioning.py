@@ -222,7 +222,7 @@ def plan(problem: Problem, weights: NDArray | None = None, late: bool = False) -
 def has_small_scores(problem: Problem) -> bool:
     """Whether C is so small that the uniform model suits, and the model is no large matrix."""
     loss, storage, m = problem.loss, problem.storage, problem.n_classes
-    if not (storage.explicit and storage.lists_curvature):
+    if not (storage.explicit and storage.rows_at_hand):
         return False
     if not (loss.convex and loss.smooth) or loss.sparse_duals:
         return False
@@ -259,7 +259,7 @@ def _may_be_listed(problem: Problem) -> bool:
     """
     loss = problem.loss
     many = loss.sparse_duals or loss.separable or loss.multilabel
-    if many or not problem.storage.lists_curvature:
+    if many or not problem.storage.rows_at_hand:
         return False
     return _price_of_product(problem, EXPECTED_LISTED) <= MAX_PRICE_OF_PRODUCT
 

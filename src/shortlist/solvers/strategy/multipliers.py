@@ -162,7 +162,7 @@ def suits_multipliers(problem: Problem) -> bool:
     loss, storage, m = problem.loss, problem.storage, problem.n_classes
     if loss.smooth or not loss.sparse_duals or loss.multilabel:
         return False
-    if not (storage.explicit and storage.lists_curvature and problem.keeps_duals):
+    if not (storage.explicit and storage.rows_at_hand and problem.keeps_duals):
         return False
     d = storage.zero_weights(1).size
     return m * d <= MAX_COUPLED_WEIGHTS and storage.n * (d + 6 * m) <= MAX_NUMBERS
