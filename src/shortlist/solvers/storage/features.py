@@ -34,7 +34,7 @@ from shortlist.solvers.storage.curvature import Curvature, CurvatureRequest, Lis
 from shortlist.solvers.storage.explicit import ExplicitWeights
 from shortlist.solvers.storage.feature_support import FeatureSupport
 from shortlist.solvers.storage.local import LocalDuals
-from shortlist.solvers.storage.support import IN_ROUND, rows_on_support, support_pass
+from shortlist.solvers.storage.support import ONE_ROUND, rows_on_support, support_pass
 from shortlist.solvers.threads import Crew
 
 # Kernels cannot be interrupted. They are called for about so many multiplications at a time,
@@ -119,7 +119,7 @@ class FeatureStorage(ExplicitWeights, LocalDuals):
         self, loss: Loss, rows: NDArray, state: State, costs: Costs
     ) -> tuple[float, NDArray]:
         """Visit these rows once on their support; returns their gap and those that changed."""
-        return support_pass(self, loss, rows, state, costs, IN_ROUND)
+        return support_pass(self, loss, rows, state, costs, ONE_ROUND)
 
     def certify(
         self, loss: Loss, weights: NDArray, duals: Duals, costs: Costs, crew: Crew, double: bool

@@ -34,7 +34,6 @@ from shortlist.solvers.storage.explicit import ExplicitWeights
 from shortlist.solvers.storage.features import FeatureStorage
 from shortlist.solvers.storage.local import LocalDuals
 from shortlist.solvers.storage.mixing import (
-    FEW_VISITS,
     MixedPiece,
     mixtures,
     rows_of_run,
@@ -50,6 +49,9 @@ from shortlist.solvers.threads import Crew
 
 # Of the gap that a pass over the support finds, the share that it leaves. Measured: 0.2 to 0.5.
 LEFT_BY_PASS = 0.4
+# Passes over the support follow an epoch that visits at least this share of the examples. A round
+# of a cluster visits fewer, and its caller makes the passes.
+MIN_VISITED_SHARE_FOR_PASSES = 0.25
 
 DualsPlace = Literal["memory", "mapped", "none"]
 Read = TypeVar("Read")
@@ -162,7 +164,7 @@ class PiecedStorage(ExplicitWeights, LocalDuals, NoSupportVisits):
             return sum(piece.epoch(loss, mixture.visits, own, share, every, crew))
 
         yield from self._visited(visit, order, state, costs, random)
-        if loss.sparse_duals and order.size >= FEW_VISITS * self.n:
+        if loss.sparse_duals and order.size >= MIN_VISITED_SHARE_FOR_PASSES * self.n:
             rows, first = self.support_rows(state, costs), None
             for _ in range(SUPPORT_PASSES):
                 gap, rows = self.support_pass(loss, random.permutation(rows), state, costs)

@@ -190,12 +190,12 @@ def visit_fresh(run: Run, random: np.random.Generator) -> bool:
     return solved
 
 
-def _polish(run: Run, random: np.random.Generator, at_most: float) -> None:
-    """Visit the support at the price of ``at_most`` so many epochs, or of a few."""
+def _polish(run: Run, random: np.random.Generator, epochs: float) -> None:
+    """Visit the support for the time of ``epochs`` epochs, or AFTER_EPOCH.epochs if longer."""
     problem, state = run.problem, run.state
     state.enough = SUPPORT_GAP_SHARE * run.wanted
     given = (problem.storage, problem.loss, state, problem.costs, random)
-    run.epochs += polish_support(*given, state.enough, at_most)
+    run.epochs += polish_support(*given, state.enough, epochs)
 
 
 def _epoch(run: Run, order: np.ndarray, every: int, part: float) -> float:
