@@ -118,7 +118,7 @@ class DenseStorage(FeatureStorage):
         w = np.ascontiguousarray(weights, self.dtype)
         scores = np.empty((0, w.shape[1]), self.dtype)
         if kept is not None:
-            scores = kept.of(weights, self.n, self.dtype)
+            scores = kept.room_for(weights, self.n, self.dtype)
         wide = wide and loss.has_lanes
         dtype = np.dtype(np.float64) if wide else self.dtype
 

@@ -50,7 +50,7 @@ def train_new_classes(problem: Problem, weights: NDArray, new: NDArray) -> bool:
     if loss is None or not _at_hand(problem):
         return False
     scores = storage.all_scores(weights, problem.crew)
-    penalised = slice(0, -1 if problem.free_intercept else None)
+    penalised = problem.penalised
     evaluations = 0
 
     def evaluate(place: NDArray) -> Point:
@@ -82,8 +82,8 @@ def best_multiple(problem: Problem, weights: NDArray) -> NDArray:
     if not (loss.convex and _at_hand(problem)):
         return weights
     scores = problem.storage.all_scores(weights, problem.crew)
-    penalised = weights[: -1 if problem.free_intercept else None]
-    square = float(np.vdot(penalised, penalised))
+    regularised = weights[problem.penalised]
+    square = float(np.vdot(regularised, regularised))
     best, lowest = 1.0, np.inf
     for t in np.arange(1.0, -0.5 * STEP_OF_MULTIPLE, -STEP_OF_MULTIPLE):
         scaled = scores * scores.dtype.type(t)

@@ -273,7 +273,7 @@ def _price_of_product(problem: Problem, classes: float) -> float:
 def _lists_are_short(problem: Problem, weights: NDArray) -> bool:
     storage, costs = problem.storage, problem.costs
     step = max(1, storage.n // LISTED_SAMPLES)
-    known = problem.kept.at(weights)
+    known = problem.kept_scores.known_at(weights)
     scores = storage.sample(step) @ weights if known is None else known[::step]
     v = np.abs(problem.loss.row_gradients(scores, costs.y[::step]))
     scale = (costs.cost * storage.kappa)[::step, None]
@@ -360,7 +360,7 @@ def uniform_model(problem: Problem) -> Uniform:
 
 def _listed(problem: Problem, weights: NDArray, share_left: float) -> Model:
     moments = _moments(problem) if _has_few_moments(problem) else None
-    scores = problem.kept.at(weights)
+    scores = problem.kept_scores.known_at(weights)
     asked = CurvatureRequest(MIN_CURVATURE, _small_step(problem.loss), moments, scores)
     given = (problem.loss, weights, problem.costs, problem.crew)
     return ListedHessian(problem.storage.curvature(*given, asked), share_left)

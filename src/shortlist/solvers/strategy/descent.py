@@ -70,7 +70,7 @@ class _Descent:
         self.recent: deque[tuple[NDArray, NDArray]] = deque(maxlen=kept)
         self.missed_prediction = np.inf
         self.keeps_scores = plan(run.problem).kind is Kind.LISTED
-        run.problem.kept.forget()
+        run.problem.kept_scores.forget()
 
     def go(self, weights: NDArray) -> tuple[str, Point | None]:
         status = self._minimise(weights)
