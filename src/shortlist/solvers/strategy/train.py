@@ -79,8 +79,9 @@ class Solution:
     weights: NDArray
     state: State
     result: Result
-    # A point whose gradients are better duals than those of the state, if they were left out.
-    left_out: Point | None = None
+    # The point whose gradients are the duals that go with this solution, if the state does not hold
+    # them yet.
+    point_of_duals: Point | None = None
 
 
 @dataclass(frozen=True)
@@ -248,7 +249,7 @@ def _descend(run: Run, weights: NDArray) -> str:
         return _descend_further(run, status)
     if for_dual is not None:
         if status == "converged" and run.one_of_many:
-            run.left_out = for_dual
+            run.point_of_duals = for_dual
         else:
             fill_duals_at(run.problem, for_dual, run.state)
     return status
@@ -347,7 +348,7 @@ def _solution(run: Run, status: str) -> Solution:
     if run.keeper is not None:
         run.keeper.keep(run.snapshot())
     assert run.weights is not None
-    return Solution(run.weights, run.state, run.result(status), run.left_out)
+    return Solution(run.weights, run.state, run.result(status), run.point_of_duals)
 
 
 def _status_of(stop: BaseException) -> str:
