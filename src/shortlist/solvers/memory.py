@@ -91,7 +91,7 @@ def check_memory(X: Any, n_classes: int, sparse_duals: bool = False) -> None:
     )
 
 
-def require(count: int, what: str, room: int | None = None) -> None:
+def require_for_duals(count: int, what: str, room: int | None = None) -> None:
     """Raise MemoryError unless so many more bytes can be had for ``what``.
 
     ``room`` is what a limit leaves, None without one.
@@ -132,7 +132,11 @@ DISK_SHARE = 0.5
 
 
 class Placing(NamedTuple):
-    """``piece_bytes`` is None where all rows are in memory."""
+    """Where rows and duals are.
+
+    ``piece_bytes`` is None where all rows are in memory. ``duals`` says where duals are kept,
+    ``most_dual_bytes`` how many bytes they may take; None without a limit.
+    """
 
     piece_bytes: int | None
     duals: DualsPlace

@@ -76,7 +76,7 @@ class Run:
     history: list[Evaluation] = field(default_factory=list)
     keeper: Keeper | None = None
     stage: Stage = field(default_factory=Stage)
-    # Arguments and results of ``strategy.train``: the second is a ``lbfgs.Point``, if there is one.
+    # See ``strategy.train``: its argument, and a field of its Solution (``lbfgs.Point`` or None).
     one_of_many: bool = False
     point_of_duals: Any = None
     # A guess of the primal that stands for it until it is known.

@@ -301,7 +301,7 @@ def _plan_blocks(problem: Problem, d: int) -> Plan:
 
 
 def count_pairs(count: int) -> int:
-    """Pairs a <= b."""
+    """How many pairs a <= b there are among ``count`` numbers."""
     return count * (count + 1) // 2
 
 
