@@ -131,7 +131,7 @@ def test_after_an_interrupt_training_goes_on(data):
 def test_a_model_mapped_from_a_file_starts_anew(lists, data, tmp_path, monkeypatch):
     """As joblib hands large models to its workers: their duals cannot be written to."""
     if lists:
-        monkeypatch.setattr(memory, "DENSE_BYTES", 0)  # keep even a few duals as lists
+        monkeypatch.setattr(memory, "MAX_DENSE_DUAL_BYTES", 0)  # keep even a few duals as lists
     X, y = data
     model = TopKClassifier("hinge", warm_start=True, random_state=0).fit(X, y)
     joblib.dump(model, tmp_path / "model")

@@ -166,7 +166,7 @@ def test_weights_parameters_and_descents(data):
 
 def test_sparse_duals_are_carried_over(data, monkeypatch):
     X, y = data
-    monkeypatch.setattr(memory, "DENSE_BYTES", 1)
+    monkeypatch.setattr(memory, "MAX_DENSE_DUAL_BYTES", 1)
     model = TopKClassifier("hinge", tol=1e-4, random_state=0).fit(X[:190], y[:190])
     check(model.update(X[190:], y[190:], removed=[3, 5]), *(np.delete(a, [3, 5], 0) for a in data))
 

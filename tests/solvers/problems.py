@@ -5,7 +5,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from shortlist import losses
-from shortlist.solvers.problem import MOST_ROUNDING, Problem
+from shortlist.solvers.problem import MAX_ROUNDING_SHARE_OF_GAP, Problem
 from shortlist.solvers.records.result import Result
 from shortlist.solvers.storage import Costs, CsrStorage, DenseStorage, GramStorage, Storage
 from tests import references
@@ -83,7 +83,7 @@ def check_bound(
     if dtype == np.float64:
         allowed = 1e-12 * abs(dual)
     else:
-        allowed = (1.0 if storage == "gram" else MOST_ROUNDING) * tol * result.primal
+        allowed = (1.0 if storage == "gram" else MAX_ROUNDING_SHARE_OF_GAP) * tol * result.primal
     assert result.dual >= dual - rounding * abs(dual) - allowed
 
 

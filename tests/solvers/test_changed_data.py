@@ -8,7 +8,7 @@ from shortlist.solvers.problem import Problem
 from shortlist.solvers.storage.base import State
 from shortlist.solvers.strategy import changed_data
 from shortlist.solvers.strategy.changed_data import (
-    SHARE_LEFT,
+    MAX_GRADIENT_SHARE_LEFT,
     STEP_OF_MULTIPLE,
     best_multiple,
     smooth_relative,
@@ -54,7 +54,7 @@ def test_new_classes_have_their_best_weights_and_others_stay(name, storage):
     assert train_new_classes(problem, weights, NEW)
     np.testing.assert_array_equal(np.delete(weights, NEW, 1), np.delete(before, NEW, 1))
     left = whole.primal_gradient(weights)[1][:, NEW]
-    assert np.linalg.norm(left) <= 1.0001 * SHARE_LEFT * np.linalg.norm(first)
+    assert np.linalg.norm(left) <= 1.0001 * MAX_GRADIENT_SHARE_LEFT * np.linalg.norm(first)
     assert whole.primal(weights) < whole.primal(before)
 
 

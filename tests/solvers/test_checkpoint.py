@@ -109,7 +109,7 @@ def test_other_storages(way):
 
 
 def test_sparse_duals(monkeypatch):
-    monkeypatch.setattr(memory, "DENSE_BYTES", 0)
+    monkeypatch.setattr(memory, "MAX_DENSE_DUAL_BYTES", 0)
     problem, _, _ = problem_of(HINGE)
     optimum = train.train(problem, tol=1e-6, seed=0).result
     snapshot = cut_run(problem, 3, tol=1e-6)[-1]

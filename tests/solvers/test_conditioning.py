@@ -211,16 +211,16 @@ def test_scores_of_an_evaluation_serve_the_second_derivatives_at_the_same_weight
     problem = make_problem("dense", losses.get(name), X, y, make_costs(700), bias=2.0)
     W = weights_for(problem).astype(np.float32)
     problem.bounded_gradient(W)
-    assert problem.kept.at(W) is None
+    assert problem.kept_scores.known_at(W) is None
     problem.bounded_gradient(W, keep=True)
-    scores = problem.kept.at(W)
+    scores = problem.kept_scores.known_at(W)
     np.testing.assert_allclose(scores, problem.storage.sample(1) @ W, rtol=1e-4, atol=1e-5)
     without, _ = listed_product(problem, W)
     found, _ = listed_product(problem, W, scores=scores)
     np.testing.assert_allclose(found, without, rtol=1e-4, atol=1e-4)
-    assert problem.kept.at(W.copy()) is None  # other weights, as far as it can tell
-    problem.kept.forget()
-    assert problem.kept.at(W) is None
+    assert problem.kept_scores.known_at(W.copy()) is None  # other weights, as far as it can tell
+    problem.kept_scores.forget()
+    assert problem.kept_scores.known_at(W) is None
 
 
 def test_many_scores_are_not_kept(monkeypatch):
@@ -229,7 +229,7 @@ def test_many_scores_are_not_kept(monkeypatch):
     problem = make_problem("dense", losses.get("softmax"), X, y, make_costs(700))
     W = weights_for(problem).astype(np.float32)
     value, gradient, _ = problem.bounded_gradient(W, keep=True)
-    assert problem.kept.at(W) is None
+    assert problem.kept_scores.known_at(W) is None
     again, expected, _ = problem.bounded_gradient(W)
     assert value == again
     np.testing.assert_array_equal(gradient, expected)
@@ -343,10 +343,10 @@ def test_lists_have_room_for_more_than_was_made_at_first(monkeypatch):
     problem = make_problem("dense", losses.get("softmax"), X, y, 5.0)
     W = weights_for(problem)
     expected, _ = listed_product(problem, W)
-    monkeypatch.setattr(features, "LISTED_AT_FIRST", 0)
+    monkeypatch.setattr(features, "LISTED_CLASSES_AT_FIRST", 0)
     found, lists = listed_product(problem, W)
     np.testing.assert_array_equal(found, expected)
-    assert lists.entries == features.MOST_LISTED * np.count_nonzero(problem.storage.kappa)
+    assert lists.entries == features.MAX_LISTED_CLASSES * np.count_nonzero(problem.storage.kappa)
 
 
 @pytest.mark.parametrize("condition", [1.0, 10.0, 1e4])
@@ -431,5 +431,5 @@ def test_close_to_a_solution_one_model_lasts(monkeypatch):
     assert 1e-5 * near.primal < gap <= newton.MAX_GAP_RATIO_NEAR * 1e-5 * near.primal
     assert len(made) == 1
     (chosen, share), evaluations = made[0], run.epochs
-    assert (chosen.kind, share) == (Kind.LISTED, newton.SHARE_LEFT_NEAR)
+    assert (chosen.kind, share) == (Kind.LISTED, newton.CG_SHARE_LEFT_NEAR)
     assert 1 <= evaluations <= 2 * conditioning.STEPS_NEAR

@@ -45,7 +45,7 @@ def write_row(duals, i, y, v):
 
 @pytest.fixture
 def always_sparse(monkeypatch):
-    monkeypatch.setattr(memory, "DENSE_BYTES", 0)
+    monkeypatch.setattr(memory, "MAX_DENSE_DUAL_BYTES", 0)
 
 
 def make_problem(loss, storage, dtype=np.float64, C=1.0):
@@ -77,7 +77,7 @@ PAIRS = [
 )
 def test_the_same_training_bit_by_bit(loss, storage, monkeypatch):
     kept = train(make_problem(loss, storage), tol=1e-6, max_epochs=50, seed=0)
-    monkeypatch.setattr(memory, "DENSE_BYTES", 0)
+    monkeypatch.setattr(memory, "MAX_DENSE_DUAL_BYTES", 0)
     listed = train(make_problem(loss, storage), tol=1e-6, max_epochs=50, seed=0)
     assert isinstance(kept.state.duals, np.ndarray)
     assert isinstance(listed.state.duals, SparseDuals)
@@ -93,8 +93,8 @@ def test_the_same_training_with_several_labels(name, monkeypatch):
     right = np.eye(5, dtype=int)[y]
     right[::3, 2] = 1
     alike = []
-    for limit in (memory.DENSE_BYTES, 0):
-        monkeypatch.setattr(memory, "DENSE_BYTES", limit)
+    for limit in (memory.MAX_DENSE_DUAL_BYTES, 0):
+        monkeypatch.setattr(memory, "MAX_DENSE_DUAL_BYTES", limit)
         alike.append(TopKClassifier(name, k=2, tol=1e-6, random_state=0).fit(X, right))
     np.testing.assert_array_equal(alike[0].coef_, alike[1].coef_)
     assert alike[0].result_.dual == alike[1].result_.dual
@@ -148,7 +148,7 @@ def test_many_classes_need_wide_indices():
 
 def test_small_problems_and_entropies_keep_the_array():
     assert isinstance(zero_duals(10, 10, np.float32, sparse=True), np.ndarray)
-    large = memory.DENSE_BYTES // 4 // 1000 + 1
+    large = memory.MAX_DENSE_DUAL_BYTES // 4 // 1000 + 1
     assert isinstance(zero_duals(large, 1000, np.float32, sparse=True), SparseDuals)
     assert isinstance(zero_duals(large, 1000, np.float32, sparse=False), np.ndarray)
 

@@ -99,8 +99,8 @@ def test_an_interrupted_descent_keeps_its_model(name):
 def test_descents_leave_lists_of_duals(name, monkeypatch):
     X, y = make_data(n=60, d=5, m=4)
     models = []
-    for limit in (memory.DENSE_BYTES, 0):
-        monkeypatch.setattr(memory, "DENSE_BYTES", limit)
+    for limit in (memory.MAX_DENSE_DUAL_BYTES, 0):
+        monkeypatch.setattr(memory, "MAX_DENSE_DUAL_BYTES", limit)
         models.append(
             TopKClassifier(name, C=C, random_state=0, warm_start=True, tol=1e-3).fit(X, y)
         )

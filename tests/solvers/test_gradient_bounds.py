@@ -138,10 +138,10 @@ def test_wide_losses_are_those_of_double():
     given = (problem.loss, W, problem.costs, Crew())
     wide, gradient, lengths = storage.bounded_gradient(*given, True)
     assert wide == pytest.approx(problem.at_zero, rel=1e-14)
-    assert lengths.losses == np.float64
+    assert lengths.loss_dtype == np.float64
     single, other, own = storage.bounded_gradient(*given, False)
     assert abs(single - problem.at_zero) <= KERNEL_ULPS * 2.0**-24 * problem.at_zero
-    assert own.losses == np.float32
+    assert own.loss_dtype == np.float32
     np.testing.assert_allclose(gradient, other, rtol=1e-5, atol=1e-12)
 
 

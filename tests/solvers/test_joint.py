@@ -113,7 +113,7 @@ def test_joint_steps_spare_rounds_of_visits(row, dtype, share):
 
 @pytest.fixture(autouse=True)
 def few_examples_too(monkeypatch):
-    monkeypatch.setattr(feature_support, "EXAMPLES_PER_FEATURE", 0)
+    monkeypatch.setattr(feature_support, "MIN_EXAMPLES_PER_FEATURE_FOR_JOINT_STEPS", 0)
 
 
 def open_features(row, kind, dtype=np.float64):
@@ -207,7 +207,9 @@ def test_joint_steps_of_features_spare_rounds_of_visits():
     assert 5 < rounds[1] <= 0.6 * rounds[0], rounds
 
 
-@pytest.mark.parametrize("setting", ["EXAMPLES_PER_FEATURE", "PASSES_OVER_WEIGHTS"])
+@pytest.mark.parametrize(
+    "setting", ["MIN_EXAMPLES_PER_FEATURE_FOR_JOINT_STEPS", "PASSES_OVER_WEIGHTS"]
+)
 def test_where_joint_steps_do_not_pay_there_are_none(setting, monkeypatch):
     monkeypatch.setattr(feature_support, setting, 1e9)
     problem, _, support = open_features(HINGES[0], "csr")

@@ -11,7 +11,7 @@ from shortlist.solvers.memory import Placing, place
 from shortlist.solvers.problem import Problem
 from shortlist.solvers.storage import Costs, DenseStorage, PiecedStorage, pieces
 from shortlist.solvers.storage.mixing import mixtures
-from shortlist.solvers.storage.support import IN_ROUND
+from shortlist.solvers.storage.support import ONE_ROUND
 from shortlist.solvers.strategy import ascent
 from shortlist.solvers.strategy.path import Path
 from shortlist.solvers.strategy.train import train
@@ -259,7 +259,7 @@ def test_an_epoch_that_is_cut_leaves_duals_in_their_domain(monkeypatch, lists):
 @pytest.mark.parametrize("lists", [True, False])
 def test_passes_over_the_support_are_those_in_memory(lists, monkeypatch):
     """Visits in the same order: one piece of all rows, and the rows as they are."""
-    monkeypatch.setattr(pieces, "IN_PIECE", IN_ROUND)
+    monkeypatch.setattr(pieces, "IN_PIECE", ONE_ROUND)
     X, y = make_data()
     row, cost = LOSSES[1], make_costs(40)
     found = {}
@@ -322,7 +322,7 @@ def test_passes_over_the_support_end_at_the_gap_asked_for(monkeypatch):
     found = train(problem, tol=1e-4, seed=0).result
     few = len(passes)
     passes.clear()
-    monkeypatch.setattr(ascent, "SUPPORT_GAP", 0.0)
+    monkeypatch.setattr(ascent, "SUPPORT_GAP_SHARE", 0.0)
     without = train(problem, tol=1e-4, seed=0).result
     assert found.status == without.status == "converged"
     assert max(found.relative_gap, without.relative_gap) <= 1e-4

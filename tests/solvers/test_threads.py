@@ -12,7 +12,7 @@ from shortlist import losses
 from shortlist.solvers import threads
 from shortlist.solvers.strategy.train import train
 from shortlist.solvers.threads import (
-    MOST_THREADS,
+    MAX_THREADS,
     MULTIPLICATIONS_PER_THREAD,
     Crew,
     crew_for,
@@ -52,7 +52,7 @@ def test_threads_allowed(machine, name, setting, expected):
 
 def test_never_more_threads_than_memory_can_feed(machine):
     machine(cores=200)
-    assert threads_allowed() == MOST_THREADS
+    assert threads_allowed() == MAX_THREADS
 
 
 def test_a_limit_on_blas_is_a_limit_on_us(machine):

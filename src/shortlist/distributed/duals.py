@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from shortlist.solvers.duals import Duals, SparseDuals, are_lists
+from shortlist.solvers.duals import Duals, SparseDuals, are_sparse
 
 if TYPE_CHECKING:
     from shortlist.distributed.group import Group
@@ -30,7 +30,7 @@ class RemoteDuals:
 
 def entries_of(duals: Duals) -> Entries:
     """The entries of duals of either kind."""
-    if are_lists(duals):
+    if are_sparse(duals):
         return duals.entries()
     from scipy import sparse
 

@@ -51,15 +51,16 @@ def told_to_scikit_learn(
 
     epochs.begin()
     yield told
-    epochs.close(lambda: _fitted_attributes(estimator))
+    epochs.close(lambda: fitted_attributes(estimator))
     whole.call_on_fit_task_end(
         estimator=estimator,
-        reconstruction_attributes=lambda: _fitted_attributes(estimator),
+        reconstruction_attributes=lambda: fitted_attributes(estimator),
         **data,
     )
 
 
-def _fitted_attributes(estimator: Any) -> dict[str, Any]:
+def fitted_attributes(estimator: Any) -> dict[str, Any]:
+    """What fitting sets: attributes whose names end with an underscore, private ones left out."""
     return {
         name: value
         for name, value in vars(estimator).items()

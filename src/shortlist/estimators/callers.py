@@ -34,8 +34,8 @@ def is_called_from(package: str) -> bool:
 def is_refitted_by_own_score() -> bool:
     """Whether a search of scikit-learn without ``scoring`` is among the callers.
 
-    In the user's process it trains the model that it has chosen. What it measured may have been
-    in others, whose warnings do not reach a notebook.
+    The search refits its choice in the user's process. It may have scored models in other
+    processes, whose warnings do not reach a notebook.
     """
     for frame in _callers("sklearn.model_selection"):
         search: Any = frame.f_locals.get("self")

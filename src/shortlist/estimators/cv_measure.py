@@ -50,9 +50,10 @@ class Measure:
     scorer: Scorer | None = None
 
     def __call__(self, model: TopKClassifier, part: Part, crew: Crew | None = None) -> Measured:
-        """Ties count by chance, so that a model that scores all labels alike gains nothing by it.
+        """Measure ``model`` on ``part``.
 
-        A label that the model has not seen is an error for every k. Of several right labels the
+        Ties count by chance, so that a model that scores all labels alike gains nothing by it. A
+        label that the model has not seen is an error for every k. Of several right labels the
         one with the highest score counts. The threads of a crew share the examples.
         """
         crew = crew or Crew()

@@ -135,7 +135,7 @@ def _distances(path: ModelPath, model: TopKClassifier) -> NDArray | None:
         return None
     if problem.free_intercept or not problem.loss.separable:
         return None
-    path.solver_path.fill_left_out()
+    path.solver_path.fill_duals()
     last = LastFit(solution, problem.loss, problem.costs, model.classes_, rows)
     return distances_of_classes(last, constant_feature(model))
 

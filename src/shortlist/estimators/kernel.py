@@ -33,9 +33,9 @@ from shortlist.estimators.paths import PathMixin
 from shortlist.estimators.problem import TrainedClassifier
 from shortlist.estimators.shortlists import folded, unfolded
 from shortlist.estimators.starts import LastFit, Rows
-from shortlist.estimators.training import check_input, takes_several_labels
+from shortlist.estimators.training import check_input, constant_feature, takes_several_labels
 from shortlist.losses import Loss
-from shortlist.solvers.memory import training_bytes
+from shortlist.solvers.memory import gib, training_bytes
 from shortlist.solvers.records.run import Callback
 from shortlist.solvers.storage import GramStorage, Storage
 from shortlist.solvers.storage.base import chunks
@@ -218,8 +218,8 @@ class KernelTopKClassifier(PathMixin, CallbackSupportMixin, TrainedClassifier):
             K = X_val
         else:
             K = self._function()(_in_double(X_val), _in_double(rows.X))
-        bias2 = float(self.intercept_scaling) ** 2 if self.fit_intercept else 0.0
-        return lambda weights: accuracy(K @ weights + bias2 * weights.sum(axis=0))
+        square = constant_feature(self) ** 2
+        return lambda weights: accuracy(K @ weights + square * weights.sum(axis=0))
 
     def _checked(self, X: Any, y: Any, loss: Loss) -> tuple[Any, Any]:
         self._check_kernel_parameters()
@@ -249,8 +249,7 @@ class KernelTopKClassifier(PathMixin, CallbackSupportMixin, TrainedClassifier):
                 f"the kernel is not positive semidefinite: an example has K(x, x) = "
                 f"{diagonal.min():g}"
             )
-        bias = float(self.intercept_scaling) if self.fit_intercept else 0.0
-        return GramStorage(matrix, diagonal, dtype, bias, matrix.whole)
+        return GramStorage(matrix, diagonal, dtype, constant_feature(self), matrix.whole)
 
     def _gamma(self, X: Any, sample_weight: Any) -> float:
         if sample_weight is not None:
@@ -287,8 +286,8 @@ class KernelTopKClassifier(PathMixin, CallbackSupportMixin, TrainedClassifier):
         if free is not None and need > free:
             found = (
                 f"training on {n} examples and {n_classes} classes needs about "
-                f"{need / 2**30:.1f} GiB, of which {cache / 2**30:.1f} GiB for the kernel matrix, "
-                f"and {free / 2**30:.1f} GiB is free. Use a smaller "
+                f"{gib(need)}, of which {gib(cache)} for the kernel matrix, and {gib(free)} is "
+                "free. Use a smaller "
             )
             advice = Setting("cache_size") + ", float32 input or fewer examples."
             raise WordedMemoryError(found + advice)
@@ -307,13 +306,13 @@ class KernelTopKClassifier(PathMixin, CallbackSupportMixin, TrainedClassifier):
             vectors = np.empty((0, self.n_features_in_), coefficients.dtype)
         else:
             vectors = _in_double(rows.X[support])
-        bias = float(self.intercept_scaling) ** 2 if self.fit_intercept else 0.0
+        square = constant_feature(self) ** 2
         sums = dual_coef.sum(axis=0, dtype=np.float64)
         return {
             "support_": support,
             "dual_coef_": dual_coef,
             "support_vectors_": vectors,
-            "intercept_": (bias * sums).astype(coefficients.dtype),
+            "intercept_": (square * sums).astype(coefficients.dtype),
         }
 
     def _scores(self, X: ArrayLike) -> NDArray:

@@ -11,6 +11,7 @@ from sklearn.base import clone
 
 from shortlist._text import Setting
 from shortlist.errors import ParameterError, WordedError
+from shortlist.estimators.callbacks import fitted_attributes
 from shortlist.estimators.checkpoints import Checkpoint, open_folder
 from shortlist.estimators.fitted import adopt, title_of, warn_of_ending
 from shortlist.estimators.progress import with_progress
@@ -84,10 +85,9 @@ class ModelPath:
         model = clone(self.estimator).set_params(C=C, checkpoint=None)
         with with_progress(model.verbose, title_of(model), callback) as told:
             solution = self._solve(C, told)
-        for name, value in vars(self.checked).items():
-            # Attributes set by the checks: classes_, n_features_in_, feature_names_in_ and others.
-            if name.endswith("_") and not name.startswith("_"):
-                setattr(model, name, copy.copy(value))
+        # Attributes set by the checks: classes_, n_features_in_, feature_names_in_ and others.
+        for name, value in fitted_attributes(self.checked).items():
+            setattr(model, name, copy.copy(value))
         adopt(model, model._attributes(solution.weights, self.rows), solution.result)
         warn_of_ending(model, self.solver_path.problem, solution)
         return model

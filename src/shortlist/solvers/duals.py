@@ -83,7 +83,7 @@ class SparseDuals:
             size = int(max(pool.used[0] + need, 1.25 * pool.used[0]))
             entry = pool.values.itemsize + pool.columns.itemsize
             room = None if self.most_bytes is None else self.most_bytes - self.nbytes
-            memory.require((size - pool.values.size) * entry, "the nonzero duals", room)
+            memory.require_for_duals((size - pool.values.size) * entry, "the nonzero duals", room)
             # The system moves large arrays without a copy; nothing else looks at them now.
             # The values last: their size is the capacity, so Ctrl-C between the two is harmless.
             pool.columns.resize(size, refcheck=False)
@@ -207,7 +207,7 @@ def put_back(own: Duals, selection: Selection, duals: Duals) -> None:
 
 def zero_duals(n: int, m: int, dtype: Any, sparse: bool) -> Duals:
     """Zeros, in the smaller of the two ways if ``sparse`` says that most of them will stay."""
-    if sparse and n * m * np.dtype(dtype).itemsize > memory.DENSE_BYTES:
+    if sparse and n * m * np.dtype(dtype).itemsize > memory.MAX_DENSE_DUAL_BYTES:
         return SparseDuals(n, m, dtype)
     return np.zeros((n, m), dtype)
 
@@ -241,7 +241,10 @@ def may_be_changed(duals: Duals) -> bool:
 
 
 def outlast_fit(duals: Any) -> bool:
-    """Whether the duals are still there after the fit: not if they are with its workers."""
+    """Whether the duals are still there after the fit: not if they are with its workers.
+
+    Duals with workers say that they take infinitely many bytes (``distributed.duals``).
+    """
     return bool(duals.nbytes < math.inf)
 
 
@@ -258,7 +261,10 @@ def store(duals: Duals, part: slice, y: NDArray, values: NDArray) -> None:
 
 
 def spread(own: float, other: float, y: NDArray, part: slice, duals: Duals) -> None:
-    """Set the duals of some examples, whose labels are ``y``, to two values."""
+    """Give some examples, whose labels are ``y``, the dual ``own`` at their label.
+
+    All other classes get ``other``.
+    """
     lists = isinstance(duals, SparseDuals)
     values: Any = np.empty((len(y), duals.shape[1]), duals.dtype) if lists else duals[part]
     values[:] = other
@@ -267,8 +273,8 @@ def spread(own: float, other: float, y: NDArray, part: slice, duals: Duals) -> N
         store(duals, part, y, values)
 
 
-def are_lists(duals: Any) -> TypeGuard[SparseDuals]:
-    """Whether they are lists of entries, which move in their pool, and not an array."""
+def are_sparse(duals: Any) -> TypeGuard[SparseDuals]:
+    """Whether only the entries that are not zero are stored. They move within their pool."""
     return isinstance(duals, SparseDuals)
 
 

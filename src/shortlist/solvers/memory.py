@@ -36,26 +36,27 @@ from shortlist.losses.base import Loss
 if TYPE_CHECKING:
     from shortlist.solvers.storage.pieces import DualsPlace
 
-# What blocks of examples and scores take at most.
-MOST_BLOCK_BYTES = 4 * (1 << 26)
-# Measured on small problems: the address space grew by 55 to 96 MiB, half of it kernels.
-LEAST_BYTES = 96 << 20
+# Bytes of working space at most: kernels, small arrays and blocks of examples and scores.
+MAX_WORKING_BYTES = 4 * (1 << 26)
+# Bytes of kernels and small arrays. Measured on small problems: the address space grew by 55 to
+# 96 MiB.
+FIXED_BYTES = 96 << 20
 # Larger arrays of duals are not worth their memory where most entries are zero.
-DENSE_BYTES = 1 << 28
+MAX_DENSE_DUAL_BYTES = 1 << 28
 
 
 def training_bytes(n: int, d: int, m: int, itemsize: int, sparse_duals: bool = False) -> int:
     """The formula above."""
     duals = dual_bytes(n, m, itemsize, sparse_duals)
-    blocks = min(MOST_BLOCK_BYTES, LEAST_BYTES + 4 * n * max(d, m) * itemsize)
+    blocks = min(MAX_WORKING_BYTES, FIXED_BYTES + 4 * n * max(d, m) * itemsize)
     return duals + (2 * itemsize + 8) * (d + 1) * m + 24 * n + blocks
 
 
 def dual_bytes(n: int, m: int, itemsize: int, sparse_duals: bool) -> int:
     """The duals' part of it."""
     duals = n * m * itemsize
-    if sparse_duals and duals > DENSE_BYTES:
-        duals = max(DENSE_BYTES, n * m * (itemsize + 4) // 16)
+    if sparse_duals and duals > MAX_DENSE_DUAL_BYTES:
+        duals = max(MAX_DENSE_DUAL_BYTES, n * m * (itemsize + 4) // 16)
     return duals
 
 
@@ -70,7 +71,7 @@ def check_memory(X: Any, n_classes: int, sparse_duals: bool = False) -> None:
     if free is None or need <= free:
         return
     size = f"training on {n} examples, {d} features and {n_classes} classes needs about"
-    if need <= 2 * LEAST_BYTES:
+    if need <= 2 * FIXED_BYTES:
         raise MemoryError(
             f"{size} {mib(need)} besides the data, nearly all of it for compiled code, and "
             f"{mib(free)} is free."
@@ -90,7 +91,7 @@ def check_memory(X: Any, n_classes: int, sparse_duals: bool = False) -> None:
     )
 
 
-def require(count: int, what: str, room: int | None = None) -> None:
+def require_for_duals(count: int, what: str, room: int | None = None) -> None:
     """Raise MemoryError unless so many more bytes can be had for ``what``.
 
     ``room`` is what a limit leaves, None without one.
@@ -120,8 +121,8 @@ def mib(count: float) -> str:
 # The part of the limit that is planned with. Allocators and libraries take the rest.
 PLANNED_SHARE = 0.9
 # Bytes of a piece: larger ones read no faster, smaller ones make more of the order sequential.
-LARGEST_PIECE = 1 << 28
-SMALLEST_PIECE = 1 << 22
+MAX_PIECE_BYTES = 1 << 28
+MIN_PIECE_BYTES = 1 << 22
 # Pieces in memory at a time: the one worked on, the one being read, and what is being copied.
 PIECES_AT_A_TIME = 3
 # Copies of the weights that a descent holds: pairs of steps and gradients, recent iterates.
@@ -131,7 +132,11 @@ DISK_SHARE = 0.5
 
 
 class Placing(NamedTuple):
-    """``piece_bytes`` is None where all rows are in memory."""
+    """Where rows and duals are.
+
+    ``piece_bytes`` is None where all rows are in memory. ``duals`` says where duals are kept,
+    ``most_dual_bytes`` how many bytes they may take; None without a limit.
+    """
 
     piece_bytes: int | None
     duals: DualsPlace
@@ -154,12 +159,12 @@ def place(
     """
     n, d, m = shape
     weights = (COPIES_OF_WEIGHTS * itemsize + 8) * (d + 1) * m
-    working = weights + 24 * n + MOST_BLOCK_BYTES
+    working = weights + 24 * n + MAX_WORKING_BYTES
     room = int(PLANNED_SHARE * limit) - resident - working
     duals = dual_bytes(n, m, itemsize, loss.sparse_duals)
     if data_bytes + duals <= room:
         return Placing(None, "memory", room - data_bytes)
-    least = PIECES_AT_A_TIME * SMALLEST_PIECE
+    least = PIECES_AT_A_TIME * MIN_PIECE_BYTES
     if room < least:
         needed = (resident + working + least) / PLANNED_SHARE
         raise WordedMemoryError(
@@ -167,7 +172,7 @@ def place(
             + f" is {gib(limit)}, and training {n} examples, {d} features and {m} classes takes at "
             f"least {gib(needed)}, of which {gib(resident)} is taken already"
         )
-    piece = min(LARGEST_PIECE, room // (2 * PIECES_AT_A_TIME))
+    piece = min(MAX_PIECE_BYTES, room // (2 * PIECES_AT_A_TIME))
     left = room - PIECES_AT_A_TIME * piece
     # An array of duals is copied piece by piece, with the rows.
     dense, rows = n * m * itemsize, data_bytes or n * d * itemsize

@@ -38,7 +38,7 @@ from shortlist.solvers.storage.base import (
 from shortlist.solvers.threads import Crew
 
 # Of the gap asked for, the part that bounds on rounding may take before double is used.
-MOST_ROUNDING = 0.25
+MAX_ROUNDING_SHARE_OF_GAP = 0.25
 # Below this ratio of 1/2 |W|^2 to P(0), sum losses in double: rounding would take a twentieth of a
 # relative gap of 1e-3.
 MAX_GAIN_FOR_DOUBLE = 0.02
@@ -80,13 +80,18 @@ class Problem:
     crew: Crew = field(default_factory=Crew)
     free_intercept: float = 0.0
     moments: Moments = field(default_factory=Moments, repr=False, compare=False)
-    kept: KeptScores = field(default_factory=KeptScores, repr=False, compare=False)
+    kept_scores: KeptScores = field(default_factory=KeptScores, repr=False, compare=False)
 
     @property
     def keeps_duals(self) -> bool:
         """Whether SDCA can run. It would break the condition on duals of a free intercept."""
         able = self.storage.keeps_duals and not self.free_intercept
         return able and self.loss.dual_loss.has_dual_step
+
+    @property
+    def penalised(self) -> slice:
+        """The rows of W that are regularised."""
+        return slice(0, -1 if self.free_intercept else None)
 
     @cached_property
     def at_zero(self) -> float:
@@ -117,12 +122,16 @@ class Problem:
         their 1-norm is the slope of the loss where the ones rise and the others fall.
         """
         if self.loss.multilabel:
-            r = max((self._longest(labels) for labels, _ in self._numbers_of_labels()), default=0.0)
+            r = max(
+                (self._largest_gradient_norm(labels) for labels, _ in self._numbers_of_labels()),
+                default=0.0,
+            )
         else:
-            r = self._longest(np.eye(1, self.n_classes))
+            r = self._largest_gradient_norm(np.eye(1, self.n_classes))
         return r * sqrt(float(self.storage.kappa @ np.square(self.costs.cost)))
 
-    def _longest(self, labels: NDArray) -> float:
+    def _largest_gradient_norm(self, labels: NDArray) -> float:
+        """The largest 1-norm of a gradient of an example with these labels."""
         worst = SATURATING_SCORE * (1.0 - 2.0 * labels)
         gradient = self.loss.gradient(worst, labels if self.loss.multilabel else [0])
         return float(np.abs(gradient).sum())
@@ -155,7 +164,7 @@ class Problem:
         """
         storage = self.storage
         single = storage.dtype != np.float64
-        most = MOST_ROUNDING * wanted
+        most = MAX_ROUNDING_SHARE_OF_GAP * wanted
         drift = rounding_in_weights(state.rounding, storage.dtype)
         if drift > 0.5 * most or not storage.explicit:
             self.rebuild(state)
@@ -218,9 +227,9 @@ class Problem:
         losses, gradient = self.storage.loss_gradient(
             self.loss, weights, self.costs, self.crew, double
         )
-        penalised = slice(0, -1 if self.free_intercept else None)
-        gradient[penalised] += weights[penalised]
-        return 0.5 * squared_norm(weights[penalised]) + losses, gradient
+        regularised = weights[self.penalised]
+        gradient[self.penalised] += regularised
+        return 0.5 * squared_norm(regularised) + losses, gradient
 
     def bounded_gradient(
         self, weights: NDArray, keep: bool = False
@@ -234,11 +243,12 @@ class Problem:
         square = squared_norm(weights)
         wide = 0.5 * square < MAX_GAIN_FOR_DOUBLE * self.at_zero
         losses, gradient, lengths = storage.bounded_gradient(
-            self.loss, weights, self.costs, self.crew, wide, self.kept if keep else None
+            self.loss, weights, self.costs, self.crew, wide, self.kept_scores if keep else None
         )
         if self.free_intercept:
-            gradient[:-1] += weights[:-1]
-            return 0.5 * squared_norm(weights[:-1]) + losses, gradient, None
+            regularised = weights[self.penalised]
+            gradient[self.penalised] += regularised
+            return 0.5 * squared_norm(regularised) + losses, gradient, None
         gradient += weights
         primal = 0.5 * square + losses
         if lengths is None or not isfinite(primal):
@@ -250,13 +260,13 @@ class Problem:
             losses,
             lengths,
             storage.width,
-            self.longest,
+            self.largest_row_norm,
             storage.dtype,
         )
         return primal, gradient, certificate_by_gradient(primal, rounded)
 
     @cached_property
-    def longest(self) -> float:
+    def largest_row_norm(self) -> float:
         """The largest |x_i|."""
         return sqrt(float(self.storage.kappa.max(initial=0.0)))
 

@@ -16,7 +16,7 @@ from typing import Any
 from shortlist._jit import DISABLED
 
 # More threads would wait for memory.
-MOST_THREADS = 16
+MAX_THREADS = 16
 # Multiplications that are worth another thread: some tens of microseconds of work.
 MULTIPLICATIONS_PER_THREAD = 1e6
 
@@ -68,7 +68,7 @@ def crew_for(multiplications: float) -> Crew:
 def threads_allowed() -> int:
     """The cores this process may use, or fewer if the user or a pool of workers says so."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    most = min(MOST_THREADS, cores or 1)
+    most = min(MAX_THREADS, cores or 1)
     for name in ("OMP_NUM_THREADS", "NUMBA_NUM_THREADS"):
         limit = os.environ.get(name, "")
         if limit.isdigit() and int(limit) > 0:
@@ -91,7 +91,7 @@ def _blas_limit() -> int:
     if _ONE_THREAD.limit_before is not None:
         return _ONE_THREAD.limit_before
     found = [library["num_threads"] for library in _controller().info()]
-    return max(found, default=MOST_THREADS)
+    return max(found, default=MAX_THREADS)
 
 
 def _set_threads(library: Any, count: int) -> None:

@@ -28,12 +28,12 @@ def pack_curvatures(loss, scores, y, cost, step, out):
 
 
 @njit
-def add_sparse_curvature(loss, x, scores, y, cost, step, least, hessian):
+def add_sparse_curvature(loss, x, scores, y, cost, step, fewest, hessian):
     """hessian += sum_i C_i H_i (x) x_i x_i' for a loss whose gradients have few nonzero entries.
 
     H_i is zero but for the classes whose derivative is not. It is found by finite differences
-    over ``step`` of the loss on these classes alone, at least ``least`` of them. Only blocks on
-    and above the diagonal are filled. ``hessian`` has weights in the order of W'.
+    over ``step`` of the loss on these classes alone, at least ``fewest`` of them. Only blocks
+    on and above the diagonal are filled. ``hessian`` has weights in the order of W'.
     """
     m, d = scores.shape[1], x.shape[1]
     v = np.empty(m)
@@ -44,8 +44,8 @@ def add_sparse_curvature(loss, x, scores, y, cost, step, least, hessian):
         if cost[i] == 0.0:
             continue
         kernels.value_gradient(loss, scores[i], y[i], v, full_work)
-        count, sharp = _list_classes(v, y[i], classes)
-        if sharp or count < 2 or count < least:
+        count, has_curvature = _list_nonzero(v, y[i], classes)
+        if not has_curvature or count < 2 or count < fewest:
             continue
         place = 0
         f = few[:count]
@@ -64,16 +64,19 @@ def add_sparse_curvature(loss, x, scores, y, cost, step, least, hessian):
 
 
 @njit
-def _list_classes(v, y, classes):
-    """The classes with nonzero derivative; whether all these are one, which leaves no curvature."""
+def _list_nonzero(v, y, classes):
+    """List the label and the classes with a nonzero derivative.
+
+    Returns how many, and whether there is curvature: not if all derivatives are 0, 1 or -1.
+    """
     count = 0
-    inner = False
+    has_curvature = False
     for j in range(v.shape[0]):
         if v[j] != 0.0 or j == y:
             classes[count] = j
             count += 1
-            inner |= 0.0 < abs(v[j]) < 1.0
-    return count, not inner
+            has_curvature |= 0.0 < abs(v[j]) < 1.0
+    return count, has_curvature
 
 
 @njit

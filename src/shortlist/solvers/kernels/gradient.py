@@ -17,7 +17,8 @@ from shortlist.solvers.kernels.rows import add_rows, score_rows, squared_norm
 
 # Numbers of a chunk's scores: half of a second-level cache in single precision.
 CHUNK_SCORES = 1 << 16
-MOST_ROWS = 512
+# Rows of a chunk at most.
+MAX_CHUNK_ROWS = 512
 # Rows and columns of what is transposed at a time.
 TILE = 16
 
@@ -25,7 +26,7 @@ TILE = 16
 @njit
 def chunk_rows(m):
     """Examples of a chunk: a multiple of the widest SIMD, unless classes are very many."""
-    return max(16, min(MOST_ROWS, CHUNK_SCORES // m // 16 * 16))
+    return max(16, min(MAX_CHUNK_ROWS, CHUNK_SCORES // m // 16 * 16))
 
 
 @njit

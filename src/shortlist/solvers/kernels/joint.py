@@ -25,18 +25,18 @@ from shortlist.solvers.kernels.support import place_among
 
 # A step that would take more than this share of the examples out of their domain is not taken: to
 # leave one where it is costs as much as a visit.
-MOST_OUTSIDE = 0.25
+MAX_SHARE_OUTSIDE = 0.25
 # Duals may miss their domain by rounding, and by no more than this: an ulp in single precision.
-MOST_VIOLATION = 1.2e-7
+MAX_VIOLATION = 1.2e-7
 # Two directions are parallel if less than this share of one is left without the other.
-LEAST_SHARE_APART = 1e-9
+MIN_SHARE_APART = 1e-9
 # Steps that are tried, one after the other, until the objective rises.
 STEP_LENGTHS = (1.0, 0.25)
 # A step must raise the objective by so many units in the last place of 1/2 |W|^2. Less is rounding,
 # and leads away from what visits have balanced: in single precision the hinge on CLINC150 at
 # C = 100 would come no closer than a gap of 5e-3. With inner products the rise is summed in double,
 # so that these are double's units; the top-2 hinge on 40 examples would come no closer than 1e-8.
-LEAST_RISE_ULPS = 64.0
+MIN_RISE_ULPS = 64.0
 # Where the conjugate is computed, along both directions, to find slopes and bends.
 POINTS = ((0.0, 0.0), (1.0, 0.0), (-1.0, 0.0), (0.0, 1.0), (0.0, -1.0), (1.0, 1.0))
 # The rows of ``past``.
@@ -137,7 +137,7 @@ def _solve_for_two(terms):
         return 0.0, 0.0
     t2 = 0.0
     rest = bend22 - bend12 * bend12 / bend11
-    if rest > LEAST_SHARE_APART * bend22:
+    if rest > MIN_SHARE_APART * bend22:
         t2 = (slope2 - slope1 * bend12 / bend11) / rest
     return (slope1 - bend12 * t2) / bend11, t2
 
@@ -215,7 +215,7 @@ def _rise_of_conjugates(loss, m, numbers, y, cost, begin, classes, duals, step, 
 @njit
 def _sum_rises(loss, m, numbers, y, cost, begin, classes, duals, step, outside):
     margins = np.zeros(_most_entries(begin), duals.dtype)
-    tolerance = min(4.0 * np.finfo(duals.dtype).eps * m, MOST_VIOLATION)
+    tolerance = min(4.0 * np.finfo(duals.dtype).eps * m, MAX_VIOLATION)
     count = 0
     rise = 0.0
     for r in range(numbers.shape[0]):
@@ -236,7 +236,7 @@ def _sum_rises(loss, m, numbers, y, cost, begin, classes, duals, step, outside):
         if violation(here, new, place) > tolerance:
             outside[count] = r
             count += 1
-            if count > MOST_OUTSIDE * numbers.shape[0]:
+            if count > MAX_SHARE_OUTSIDE * numbers.shape[0]:
                 break
             continue
         rise -= cost[i] * (conjugate(here, new, place) - conjugate(here, v, place))
@@ -256,7 +256,7 @@ def _go(loss, rows, w, y, cost, duals, begin, classes, now, step):
     rise, count = _rise_of_conjugates(
         loss, w.shape[0], np.arange(n), y, cost, begin, classes, now[0], step[0], outside
     )
-    if count > MOST_OUTSIDE * n:
+    if count > MAX_SHARE_OUTSIDE * n:
         return 0.0
     for i in range(n):
         for e in range(begin[i], begin[i + 1]):
@@ -276,7 +276,7 @@ def _go(loss, rows, w, y, cost, duals, begin, classes, now, step):
             least += 0.5 * cost[i] * abs(np.float64(now[0, e]) * np.float64(now[1, e]))
     # In single precision scores round more than that. Larger least rises take more epochs there:
     # digits with the rbf kernel at C = 1 and a tolerance of 1e-5 26.5 instead of 16.7.
-    least *= LEAST_RISE_ULPS * np.finfo(np.float64).eps if w.itemsize == 8 else 0.0
+    least *= MIN_RISE_ULPS * np.finfo(np.float64).eps if w.itemsize == 8 else 0.0
     for i in range(n):
         for e in range(begin[i], begin[i + 1]):
             if rise > least:
@@ -334,7 +334,7 @@ def joint_step_of_features(
     t1, t2 = _solve_for_two(terms)
     rise = 0.0
     before = 0.5 * _square(w)
-    least = LEAST_RISE_ULPS * np.finfo(w.dtype).eps * before
+    least = MIN_RISE_ULPS * np.finfo(w.dtype).eps * before
     target, moved = np.empty_like(now), np.empty_like(w)
     outside = np.empty(numbers.shape[0], np.int64)
     for length in STEP_LENGTHS:
@@ -346,7 +346,7 @@ def joint_step_of_features(
         rise, count = _rise_of_conjugates(
             loss, w.shape[0], numbers, y, cost, begin, classes, now, target, outside
         )
-        if count > MOST_OUTSIDE * numbers.shape[0]:
+        if count > MAX_SHARE_OUTSIDE * numbers.shape[0]:
             rise = 0.0
             continue
         _combine(w, last, step, a, b, moved)

@@ -22,7 +22,7 @@ from shortlist.solvers.kernels.rows import (
 )
 from shortlist.solvers.kernels.visit import ROWS_AHEAD, rounding_of_visit
 
-# Visits between two at which the share of the gap is measured, which costs more than a visit.
+# The share of the gap is measured at one visit in so many: measuring costs more than a visit.
 MEASURE_EVERY = 8
 
 

@@ -50,7 +50,7 @@ KERNEL_ULPS = 16.0
 # Roundings of a score besides those of its inner product: a difference from the largest one.
 ROUNDINGS_OF_DIFFERENCES = 2.0
 # Where rounding may change a score by more than this, it may change gradients out of all measure.
-LARGEST_ERROR_OF_SCORES = 0.5
+MAX_ERROR_OF_SCORES = 0.5
 # By how much rounding can put duals outside their domain, relative to their size.
 DOMAIN_ULPS = 4.0
 
@@ -116,24 +116,25 @@ def rounding_in_duals(sums: Sums, domain_known: bool, dtype: np.dtype) -> float:
 class RoundedGradient(NamedTuple):
     """What bounds the rounding of a gradient that was computed in ``dtype``.
 
-    |g|, |W|, the largest norm of a class's weights, the sum of the losses, and sums over examples.
-    ``width`` are the multiplications of a score, ``longest`` is the largest |x_i|.
+    ``gradient_norm`` is |g|, ``weights_norm`` |W|, ``class_norm`` the largest norm of a class's
+    weights, ``losses`` the sum of the losses. ``lengths`` are sums over examples, ``width`` is the
+    number of multiplications of a score, ``largest_row_norm`` the largest |x_i|.
     """
 
-    norm: float
-    weights: float
-    column: float
+    gradient_norm: float
+    weights_norm: float
+    class_norm: float
     losses: float
     lengths: Lengths
     width: float
-    longest: float
+    largest_row_norm: float
     dtype: np.dtype
 
     @property
     def error_of_scores(self) -> float:
         """By how much a score errs, a unit of |x_i|."""
-        rounded = ROUNDINGS_OF_DIFFERENCES * unit_roundoff(self.dtype) * self.column
-        return error_of_scores(self.width, self.column, self.dtype) + rounded
+        rounded = ROUNDINGS_OF_DIFFERENCES * unit_roundoff(self.dtype) * self.class_norm
+        return error_of_scores(self.width, self.class_norm, self.dtype) + rounded
 
 
 def error_of_gradient(found: RoundedGradient) -> float:
@@ -149,14 +150,14 @@ def error_of_gradient(found: RoundedGradient) -> float:
     - W is added.
     """
     e, lengths = found.error_of_scores, found.lengths
-    largest = e * found.longest
-    if not largest <= LARGEST_ERROR_OF_SCORES:
+    largest = e * found.largest_row_norm
+    if not largest <= MAX_ERROR_OF_SCORES:
         return inf
     unit = unit_roundoff(found.dtype)
-    both = found.norm + found.weights
+    both = found.gradient_norm + found.weights_norm
     scores = 2.0 * e * exp(2.0 * largest) * sqrt(lengths.fourths)
     kernel = KERNEL_ULPS * unit * (sqrt(lengths.squares) + both)
-    sums = STANDARD_DEVIATIONS * sqrt(lengths.additions) * unit * lengths.lengths
+    sums = STANDARD_DEVIATIONS * sqrt(lengths.additions) * unit * lengths.norms
     return scores + kernel + sums + STANDARD_DEVIATIONS * unit * both
 
 
@@ -169,11 +170,12 @@ def certificate_by_gradient(primal: float, found: RoundedGradient) -> Certificat
     if not error < inf:
         return None
     scores = found.error_of_scores
-    moved = scores * exp(2.0 * scores * found.longest) * sqrt(found.lengths.absolutes)
-    doubt = moved + KERNEL_ULPS * unit_roundoff(found.lengths.losses) * found.losses
-    apart = found.norm + error
+    moved = scores * exp(2.0 * scores * found.largest_row_norm) * sqrt(found.lengths.absolutes)
+    doubt = moved + KERNEL_ULPS * unit_roundoff(found.lengths.loss_dtype) * found.losses
+    apart = found.gradient_norm + error
     gap = 0.5 * apart**2 + doubt
-    return Certificate(primal, primal - gap, gap - 0.5 * found.norm**2, doubt, primal - gap, apart)
+    rounding = gap - 0.5 * found.gradient_norm**2
+    return Certificate(primal, primal - gap, rounding, doubt, primal - gap, apart)
 
 
 def certificate(

@@ -7,7 +7,7 @@ from typing import Any
 from shortlist.solvers.records.certificate import distance_to_optimum
 
 # A gap that is no larger a share of the objective is rounding in double.
-LEAST_RESOLVED_GAP = 1e-13
+MIN_RESOLVED_GAP = 1e-13
 
 
 class _Bounds:
@@ -43,7 +43,7 @@ class _Bounds:
         Where nothing can be gained, W = 0 being a solution, the gain is rounding too.
         """
         relative = self.relative_gap
-        return relative <= tol and (self.gain_gap <= tol or relative <= LEAST_RESOLVED_GAP)
+        return relative <= tol and (self.gain_gap <= tol or relative <= MIN_RESOLVED_GAP)
 
 
 @dataclass(frozen=True)

@@ -76,9 +76,9 @@ class Run:
     history: list[Evaluation] = field(default_factory=list)
     keeper: Keeper | None = None
     stage: Stage = field(default_factory=Stage)
-    # See ``strategy.train``.
+    # See ``strategy.train``: its argument, and a field of its Solution (``lbfgs.Point`` or None).
     one_of_many: bool = False
-    left_out: Any = None
+    point_of_duals: Any = None
     # A guess of the primal that stands for it until it is known.
     expected: float = math.inf
     at_zero: float = field(init=False)

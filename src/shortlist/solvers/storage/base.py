@@ -43,6 +43,9 @@ class Costs:
 class State:
     """The variables of SDCA: weights that belong to the duals v (n, m), and warm starts.
 
+    ``starts`` (n, 2) are two numbers for each example that its dual step keeps from visit to visit,
+    zero before the first.
+
     ``rounding`` bounds how far the weights are from those of the duals: their squared distance is
     at most about ``rounding`` times the squared unit roundoff. ``enough`` is a gap that is small
     enough for visits on the support: a storage that makes them in its epochs may end them there.
@@ -144,18 +147,17 @@ class Sums(NamedTuple):
 class Lengths(NamedTuple):
     """Sums over examples that bound the rounding of a gradient, g_i = C_i grad L(W'x_i).
 
-    |x_i| |g_i|    |x_i|^2 |g_i|^2    |x_i|^4 |g_i|^2    |x_i|^2 |g_i|_1^2
-
-    ``additions`` is how many additions follow each other in an entry of the gradient, ``losses``
-    the precision that the losses were computed in.
+    ``norms`` adds up |x_i| |g_i|, ``squares`` |x_i|^2 |g_i|^2, ``fourths`` |x_i|^4 |g_i|^2 and
+    ``absolutes`` |x_i|^2 |g_i|_1^2. ``additions`` is how many additions follow each other in an
+    entry of the gradient, ``loss_dtype`` the precision that the losses were computed in.
     """
 
-    lengths: float
+    norms: float
     squares: float
     fourths: float
     absolutes: float
     additions: float
-    losses: np.dtype
+    loss_dtype: np.dtype
 
 
 class KeptScores:
@@ -168,7 +170,7 @@ class KeptScores:
         self._weights: NDArray | None = None
         self._scores: NDArray | None = None
 
-    def of(self, weights: NDArray, n: int, dtype: np.dtype) -> NDArray:
+    def room_for(self, weights: NDArray, n: int, dtype: np.dtype) -> NDArray:
         """Room for the scores of n examples with these weights; without rows if they are many."""
         m = weights.shape[1]
         if n * m * dtype.itemsize > CHUNK_BYTES:
@@ -178,7 +180,7 @@ class KeptScores:
         self._weights = weights
         return self._scores
 
-    def at(self, weights: NDArray) -> NDArray | None:
+    def known_at(self, weights: NDArray) -> NDArray | None:
         """The scores with these weights, the same array as was given, if they are kept."""
         return self._scores if self._weights is weights else None
 
@@ -205,8 +207,9 @@ class Storage(Protocol):
     width: float
     # Whether there are explicit weights: descents need them.
     explicit: bool
-    # Whether its second derivatives can be listed (see ``storage.curvature``).
-    lists_curvature: bool
+    # Whether the rows are in memory and cheap to read many times: ``curvature``, ``all_scores`` and
+    # ``loss_gradient_of_classes`` need that.
+    rows_at_hand: bool
     # Cost of one multiplication in a support visit, relative to one in an epoch. Infinite where
     # there are no such visits, or where an epoch makes them itself.
     support_price: float
@@ -246,7 +249,6 @@ class Storage(Protocol):
     def curvature(
         self, loss: Loss, weights: NDArray, costs: Costs, crew: Crew, asked: "CurvatureRequest"
     ) -> "Curvature": ...
-    # Both where the second derivatives can be listed: then the examples are at hand.
     def all_scores(self, weights: NDArray, crew: Crew) -> NDArray: ...
     def loss_gradient_of_classes(
         self, loss: Loss, scores: NDArray, w: NDArray, classes: NDArray, costs: Costs, crew: Crew

@@ -30,7 +30,7 @@ from shortlist.solvers.storage.features import MULTIPLICATIONS_PER_CALL, Feature
 from shortlist.solvers.threads import MULTIPLICATIONS_PER_THREAD, Crew
 
 # W of at most this many entries stays in the first-level cache: examples are visited singly.
-MOST_WEIGHTS_IN_TURN = 1 << 13
+MAX_WEIGHTS_IN_TURN = 1 << 13
 # Examples in a block. Larger blocks make better products with W; the block's own inner products
 # cost (size / (4 m) + size / (4 d)) of them. Measured on two cores from 15000 x 384 x 150 to
 # 10000 x 2048 x 1000: between 64 and 256 by the size of W.
@@ -75,7 +75,7 @@ class DenseStorage(FeatureStorage):
     def epoch(
         self, loss: Loss, order: NDArray, state: State, costs: Costs, every: int, crew: Crew
     ) -> Iterator[float]:
-        if self.block is None and state.weights.size <= MOST_WEIGHTS_IN_TURN:
+        if self.block is None and state.weights.size <= MAX_WEIGHTS_IN_TURN:
             yield from super().epoch(loss, order, state, costs, every, crew)
         else:
             yield from self._epoch_in_blocks(loss, order, state, costs, every, crew)
@@ -118,7 +118,7 @@ class DenseStorage(FeatureStorage):
         w = np.ascontiguousarray(weights, self.dtype)
         scores = np.empty((0, w.shape[1]), self.dtype)
         if kept is not None:
-            scores = kept.of(weights, self.n, self.dtype)
+            scores = kept.room_for(weights, self.n, self.dtype)
         wide = wide and loss.has_lanes
         dtype = np.dtype(np.float64) if wide else self.dtype
 

@@ -13,7 +13,7 @@ class ExplicitWeights:
     """The part of a storage that looks at W alone."""
 
     explicit: bool = True
-    lists_curvature: bool = False
+    rows_at_hand: bool = False
     n: int
     d: int
     dtype: np.dtype

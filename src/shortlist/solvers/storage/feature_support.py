@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shortlist.losses.base import Loss
-from shortlist.solvers.duals import are_lists, as_array, readable, rows_at_once, writable
+from shortlist.solvers.duals import are_sparse, as_array, readable, rows_at_once, writable
 from shortlist.solvers.kernels.dual_rows import ListedRows
 from shortlist.solvers.kernels.joint import (
     LAST_DUAL,
@@ -26,10 +26,10 @@ PASSES_OVER_WEIGHTS = 8
 # features, 5 examples each) at C = 0.1 takes 2 seconds, and 4 with them. On CLINC150 (39 examples
 # a feature) they save a sixth to a third of the time at C = 10 to 1000, on digits (28) half of it
 # at C = 1 and three quarters at C = 10 and 100.
-EXAMPLES_PER_FEATURE = 20
+MIN_EXAMPLES_PER_FEATURE_FOR_JOINT_STEPS = 20
 # With at least so many classes, the entries of an array that are not zero are listed for visits. On
 # CLINC150 (150 classes) it took 135 of a visit's 480 nanoseconds to look for them.
-LEAST_CLASSES_TO_LIST = 64
+MIN_CLASSES_TO_LIST = 64
 
 
 @dataclass
@@ -71,7 +71,7 @@ class FeatureSupport(Support):
     def __post_init__(self) -> None:
         self.numbers = self.order.copy()
         self.listed = None
-        if not are_lists(self.duals) and len(self.by_class) >= LEAST_CLASSES_TO_LIST:
+        if not are_sparse(self.duals) and len(self.by_class) >= MIN_CLASSES_TO_LIST:
             begin, classes, _, _ = self._list_support()
             places = np.empty(len(self.duals), np.int64)
             places[self.numbers] = np.arange(self.numbers.size)
@@ -112,7 +112,9 @@ class FeatureSupport(Support):
 
     def _list_entries(self) -> None:
         weights = self.by_class
-        self.not_worth_it = self.cost.size < EXAMPLES_PER_FEATURE * weights.shape[1]
+        self.not_worth_it = (
+            self.cost.size < MIN_EXAMPLES_PER_FEATURE_FOR_JOINT_STEPS * weights.shape[1]
+        )
         if self.not_worth_it:
             return
         begin, classes, slots, past = self._list_support()

@@ -34,7 +34,7 @@ from shortlist.solvers.storage.curvature import Curvature, CurvatureRequest, Lis
 from shortlist.solvers.storage.explicit import ExplicitWeights
 from shortlist.solvers.storage.feature_support import FeatureSupport
 from shortlist.solvers.storage.local import LocalDuals
-from shortlist.solvers.storage.support import IN_ROUND, rows_on_support, support_pass
+from shortlist.solvers.storage.support import ONE_ROUND, rows_on_support, support_pass
 from shortlist.solvers.threads import Crew
 
 # Kernels cannot be interrupted. They are called for about so many multiplications at a time,
@@ -45,15 +45,15 @@ MULTIPLICATIONS_PER_CALL = 1e10
 SCORES_AT_ONCE = 1 << 19
 # Bytes of the examples, or of their scores, that are widened to double at a time.
 BYTES_IN_CACHE = 1 << 21
-# Classes of an example whose second derivatives are listed at most, and room for so many in the
-# mean before there must be more.
-MOST_LISTED, LISTED_AT_FIRST = 32, 4
+# At most so many classes of an example have their second derivatives listed. At first there is room
+# for so many in the mean, and more if they are needed.
+MAX_LISTED_CLASSES, LISTED_CLASSES_AT_FIRST = 32, 4
 
 
 class FeatureStorage(ExplicitWeights, LocalDuals):
     """Scores come from W, shape (d + 1, m)."""
 
-    lists_curvature = True
+    rows_at_hand = True
     support_price: float
 
     def __init__(self, x: Any, bias: float = 0.0, kappa: NDArray | None = None) -> None:
@@ -119,7 +119,7 @@ class FeatureStorage(ExplicitWeights, LocalDuals):
         self, loss: Loss, rows: NDArray, state: State, costs: Costs
     ) -> tuple[float, NDArray]:
         """Visit these rows once on their support; returns their gap and those that changed."""
-        return support_pass(self, loss, rows, state, costs, IN_ROUND)
+        return support_pass(self, loss, rows, state, costs, ONE_ROUND)
 
     def certify(
         self, loss: Loss, weights: NDArray, duals: Duals, costs: Costs, crew: Crew, double: bool
@@ -304,8 +304,8 @@ class FeatureStorage(ExplicitWeights, LocalDuals):
     def _list_curvatures(
         self, loss: Loss, w: NDArray, costs: Costs, begin: int, end: int, asked: CurvatureRequest
     ) -> Listed:
-        most = min(MOST_LISTED, w.shape[1])
-        room = LISTED_AT_FIRST * (end - begin) + most
+        most = min(MAX_LISTED_CLASSES, w.shape[1])
+        room = LISTED_CLASSES_AT_FIRST * (end - begin) + most
         classes, blocks = np.empty(room, np.int32), np.empty(most * room, self.dtype)
         counts, used = np.empty(end - begin, np.int32), np.zeros(2, np.int64)
         rest = np.zeros(w.shape[1])

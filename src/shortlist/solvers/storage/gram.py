@@ -37,10 +37,11 @@ from shortlist.solvers.threads import Crew
 # Examples in a block: its rows of the matrix are multiplied with all weights.
 EXAMPLES_PER_BLOCK = 64
 # Examples of the support that are opened at once: their inner products take 128 MB in double.
-MOST_SUPPORT = 4096
-# Up to this share of weights that are not zero, rows of the matrix are added for each. Beyond,
-# products with all weights are as fast: 3 ms for 1797 examples and 10 classes in double.
-MOST_LISTED = 0.2
+MAX_SUPPORT_ROWS = 4096
+# If at most this share of the weights is not zero, scores are summed from rows of the matrix, one
+# for each nonzero weight. With more, a product with all weights is as fast: 3 ms for 1797 examples
+# and 10 classes in double.
+MAX_NONZERO_SHARE_TO_LIST = 0.2
 # Additions to scores in one call of a kernel, which cannot be interrupted: tenths of a second.
 ADDITIONS_PER_CALL = 1e9
 
@@ -54,7 +55,7 @@ class GramStorage(LocalDuals):
     """
 
     explicit: bool = False
-    lists_curvature: bool = False
+    rows_at_hand: bool = False
     # A visit on the support adds to few scores, in the cache.
     support_price: float = 0.1
 
@@ -134,7 +135,7 @@ class GramStorage(LocalDuals):
         known = self._known
         if known is None or (exact and not known.exact) or not known.belong_to(weights):
             # K is symmetric: its rows are its columns.
-            if np.count_nonzero(weights) <= MOST_LISTED * weights.size:
+            if np.count_nonzero(weights) <= MAX_NONZERO_SHARE_TO_LIST * weights.size:
                 scores = np.zeros(weights.shape[::-1], self.dtype)
                 add_listed(self.whole, weights, scores)
             else:
@@ -184,7 +185,7 @@ class GramStorage(LocalDuals):
 
     def open_support(self, rows: NDArray, state: State, costs: Costs) -> Support:
         """Examples whose scores follow each other's changes; those left out stay as they are."""
-        rows = np.sort(rows[:MOST_SUPPORT])
+        rows = np.sort(rows[:MAX_SUPPORT_ROWS])
         order = np.arange(rows.size)
         if self.whole is not None and rows.size >= SHARE_WORTH_A_COPY * self.n:
             order, rows = rows, np.arange(self.n)

@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 RUN_BYTES = 1 << 18
 # The least number of runs of a piece. A piece with fewer rows has a run for each row.
 RUNS_PER_PIECE = 64
-# Where fewer of the rows than this share are to be visited, they are read one by one.
-FEW_VISITS = 0.25
+# Read rows in runs if at least this share of them is visited, and one by one otherwise.
+MIN_VISITED_SHARE_TO_READ_RUNS = 0.25
 
 
 class MixedPiece(NamedTuple):
@@ -51,7 +51,7 @@ def mixtures(
     order: NDArray, n: int, rows_per_piece: int, rows_per_run: int, random: np.random.Generator
 ) -> list[MixedPiece]:
     """Pieces for visits to the examples ``order``; a piece keeps that order within."""
-    size = rows_per_run if order.size >= FEW_VISITS * n else 1
+    size = rows_per_run if order.size >= MIN_VISITED_SHARE_TO_READ_RUNS * n else 1
     runs = random.permutation(np.unique(order // size))
     per_piece = max(1, rows_per_piece // size)
     n_pieces = -(-runs.size // per_piece)

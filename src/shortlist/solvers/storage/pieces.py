@@ -20,7 +20,7 @@ from shortlist._memory import release_pages
 from shortlist.losses.base import Loss
 from shortlist.solvers.duals import (
     Duals,
-    are_lists,
+    are_sparse,
     as_array,
     mapped_duals,
     put_back,
@@ -34,7 +34,6 @@ from shortlist.solvers.storage.explicit import ExplicitWeights
 from shortlist.solvers.storage.features import FeatureStorage
 from shortlist.solvers.storage.local import LocalDuals
 from shortlist.solvers.storage.mixing import (
-    FEW_VISITS,
     MixedPiece,
     mixtures,
     rows_of_run,
@@ -50,6 +49,9 @@ from shortlist.solvers.threads import Crew
 
 # Of the gap that a pass over the support finds, the share that it leaves. Measured: 0.2 to 0.5.
 LEFT_BY_PASS = 0.4
+# Passes over the support follow an epoch that visits at least this share of the examples. A round
+# of a cluster visits fewer, and its caller makes the passes.
+MIN_VISITED_SHARE_FOR_PASSES = 0.25
 
 DualsPlace = Literal["memory", "mapped", "none"]
 Read = TypeVar("Read")
@@ -162,7 +164,7 @@ class PiecedStorage(ExplicitWeights, LocalDuals, NoSupportVisits):
             return sum(piece.epoch(loss, mixture.visits, own, share, every, crew))
 
         yield from self._visited(visit, order, state, costs, random)
-        if loss.sparse_duals and order.size >= FEW_VISITS * self.n:
+        if loss.sparse_duals and order.size >= MIN_VISITED_SHARE_FOR_PASSES * self.n:
             rows, first = self.support_rows(state, costs), None
             for _ in range(SUPPORT_PASSES):
                 gap, rows = self.support_pass(loss, random.permutation(rows), state, costs)
@@ -211,7 +213,7 @@ class PiecedStorage(ExplicitWeights, LocalDuals, NoSupportVisits):
         def read(number: int) -> tuple[FeatureStorage, Duals | None]:
             mixture, duals = found[number], state.duals
             # Lists of duals move in their pool while another piece is worked on.
-            ahead = None if are_lists(duals) else taken_duals(duals, mixture)
+            ahead = None if are_sparse(duals) else taken_duals(duals, mixture)
             return self._read_mixture(mixture), ahead
 
         for number, (piece, ahead) in enumerate(self._ahead(read, range(len(found)))):
@@ -283,7 +285,7 @@ class PiecedStorage(ExplicitWeights, LocalDuals, NoSupportVisits):
         if self._duals_place == "mapped":
             return mapped_duals(self.n, m, self.dtype)
         duals = super().zero_duals(m, sparse)
-        if are_lists(duals):
+        if are_sparse(duals):
             duals.most_bytes = self._most_dual_bytes
         return duals
 
@@ -292,7 +294,7 @@ class PiecedStorage(ExplicitWeights, LocalDuals, NoSupportVisits):
             spread(own, other, costs.y[part], part, duals)
 
     def scale_duals(self, duals: Duals, factor: float) -> None:
-        if are_lists(duals):
+        if are_sparse(duals):
             duals *= factor
             return
         for part in self._parts(duals):

@@ -41,9 +41,10 @@ AFTER_EPOCH_ON_GRAM = Patience(gap_left=0.1, epochs=3.0, in_sight=0.01, idle=20)
 SUPPORT_PASSES = 6
 # A pass over pieces reads their rows again, and so visits each some times.
 IN_PIECE = Patience(gap_left=0.5, rounds=8)
-# Workers of a cluster visit theirs once between two messages. More visits bring W to what suits
-# their own rows: at C = 0.1 two workers took 3 epochs instead of 2, at C = 10 half again the time.
-IN_ROUND = Patience(gap_left=0.5, rounds=1)
+# Workers of a cluster visit the support of their rows once between two messages. More visits would
+# fit W to their own rows: at C = 0.1 two workers took 3 epochs instead of 2, at C = 10 half as much
+# time again.
+ONE_ROUND = Patience(gap_left=0.5, rounds=1)
 
 
 class RoundsFound(NamedTuple):
@@ -115,14 +116,15 @@ def polish_support(
     costs: Costs,
     random: np.random.Generator,
     enough: float = 0.0,
-    at_most: float = 0.0,
+    epochs: float = 0.0,
 ) -> float:
-    """Visits to the support until its gap is small, or at most ``enough``, or the time is used up.
+    """Visit the support until its gap is at most ``enough`` or the time is used up.
 
-    Where there are weights, ``at_most`` so many full epochs may be spent, in what the visits cost,
-    if that is more than usual.
+    Visits also end when the gap is small against that of the first round; see :class:`Patience`.
+    With explicit weights the time is that of ``epochs`` full epochs, or of AFTER_EPOCH.epochs if
+    that is longer. With inner products it is AFTER_EPOCH_ON_GRAM's.
 
-    Returns the share of the examples' duals that was visited, in full epochs.
+    Returns the entries visited, as a number of full epochs.
     """
     rows = rows_on_support(state.duals, costs.cost)
     if not rows.size:
@@ -131,7 +133,7 @@ def polish_support(
     support.order = random.permutation(support.order)
     patience = AFTER_EPOCH_ON_GRAM
     if storage.explicit:
-        patience = AFTER_EPOCH._replace(epochs=max(AFTER_EPOCH.epochs, at_most))
+        patience = AFTER_EPOCH._replace(epochs=max(AFTER_EPOCH.epochs, epochs))
     found = visit_in_rounds(storage, loss, support, random, patience, enough)
     storage.close_support(support, state, costs)
     return found.entries / (storage.n * state.weights.shape[1])

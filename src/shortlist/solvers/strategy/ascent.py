@@ -12,9 +12,16 @@ from shortlist.solvers.storage.support import polish_support
 
 # Of the gap estimated during an epoch, the share that is expected to be left at its end.
 FIRST_SHARE_LEFT = 0.3
-# Examples whose share of the gap is measured: at least so many an epoch, and one in so many.
-# A few hard examples can hold most of the gap, so the sample must not be small.
-MEASURED_EXAMPLES, MEASURED_EVERY = 1000, 8
+# Bounds on that share when it is measured: the gap found over the estimate.
+MIN_SHARE_LEFT, MAX_SHARE_LEFT = 0.01, 10.0
+# Look at the gap early if the gap expected is at most this share of the gap asked for.
+MAX_ESTIMATE_SHARE_TO_LOOK = 0.8
+# Such a look comes after at least this share of the epochs that were spent up to the last one.
+MIN_SPENT_SHARE_BETWEEN_LOOKS = 0.1
+# An epoch measures the share of the gap of one example in ``every``. That is MAX_MEASURED_EVERY at
+# most, and so small that MIN_MEASURED_EXAMPLES are measured, or all if there are fewer. A few hard
+# examples can hold most of the gap, so the sample must not be small.
+MIN_MEASURED_EXAMPLES, MAX_MEASURED_EVERY = 1000, 8
 # Skip the first looks at the gap while the gap expected is more than this many times the gap asked
 # for (tol P(0) until one is known). A look takes a third of an epoch on CLINC150. At most so many
 # are skipped, with dense and with sparse duals. Epochs of fewer multiplications take milliseconds:
@@ -35,7 +42,7 @@ MIN_GAP_FOR_DESCENT = 1e-8
 # Below so many units in the last place of the primal, the gap is rounding.
 RESOLUTION_ULPS = 8
 # Visits on the support end when its gap is this share of the gap that is asked for.
-SUPPORT_GAP = 0.3
+SUPPORT_GAP_SHARE = 0.3
 # The later in a fit, the fewer duals enter or leave the support, and the more it pays to visit it
 # between two epochs: for the time of as many epochs as were spent so far, but at most so many. The
 # hinge on digits at C = 1 and 10 takes 18 and 33 epochs instead of 30 and 80.
@@ -47,9 +54,13 @@ MAX_EPOCHS_ON_SUPPORT = 15.0
 GAP_SHARE_OF_PART, MAX_PART = 0.9, 0.5
 # Passes over new examples before all are visited. More gain little: the others have to follow.
 FRESH_PASSES = 1
-# Training stops after so many evaluations in a row without progress. The bound on rounding is part
-# of the gap and hides the last digits that are still gained.
-MAX_IDLE_EVALUATIONS = 4
+# Training stops after so many looks in a row without progress. The bound on rounding is part of the
+# gap and hides the last digits that are still gained.
+MAX_IDLE_LOOKS = 4
+# They are without progress if no gap is below this share of the one before them.
+MIN_GAP_RATIO_IDLE = 0.99
+# A stall is at most this relative gap, in units in the last place: rounding explains no more.
+MAX_GAP_ULPS_TO_STALL = 1e4
 
 
 def ascend(run: Run, random: np.random.Generator, patience: float = np.inf) -> str:
@@ -60,12 +71,12 @@ def ascend(run: Run, random: np.random.Generator, patience: float = np.inf) -> s
     """
     problem = run.problem
     active = active_examples(problem.costs)
-    every = min(max(active.size // MEASURED_EXAMPLES, 1), MEASURED_EVERY)
+    every = min(max(active.size // MIN_MEASURED_EXAMPLES, 1), MAX_MEASURED_EVERY)
     on_support = problem.loss.sparse_duals and np.isfinite(problem.storage.support_price)
     looks = _Looks(run, patience)
     while run.epochs < run.max_epochs:
         order = random.permutation(active)[: math.ceil(looks.part * active.size)]
-        run.state.enough = SUPPORT_GAP * run.wanted
+        run.state.enough = SUPPORT_GAP_SHARE * run.wanted
         estimate = _epoch(run, order, every, looks.part)
         if on_support:
             # A warm start was looked at before and has most of its support: no limit by epochs.
@@ -106,7 +117,8 @@ class _Looks:
     def due(self, estimate: float) -> bool:
         """Whether to look after an epoch with this estimate of the gap."""
         run = self.run
-        promising = self.share_left * estimate <= 0.8 * run.wanted and run.epochs >= self.earliest
+        small = self.share_left * estimate <= MAX_ESTIMATE_SHARE_TO_LOOK * run.wanted
+        promising = small and run.epochs >= self.earliest
         due = run.epochs >= min(self.next, run.max_epochs)
         if due and not run.history and len(self.skipped) < self.may_skip:
             expected = _expected_look(run, estimate, self.last_estimate)
@@ -126,14 +138,14 @@ class _Looks:
             return "converged" if found.within(run.tol) else "stalled"
         spent = run.epochs - self.first_epoch
         self.next = run.epochs + max(1.0, spent)
-        self.earliest = run.epochs + 0.1 * spent
+        self.earliest = run.epochs + MIN_SPENT_SHARE_BETWEEN_LOOKS * spent
         if self.part < 1.0:  # It says little about the rate. Visit all examples next.
             self.part, self.next = 1.0, run.epochs + 1.0
             return ""
         if self._too_slow(looks, spent) and found.gap > MIN_GAP_FOR_DESCENT * found.primal:
             return "slow"
         if estimate > 0:
-            self.share_left = min(max(found.gap / estimate, 0.01), 10.0)
+            self.share_left = min(max(found.gap / estimate, MIN_SHARE_LEFT), MAX_SHARE_LEFT)
         if self.resolved and not self.part_tried:
             self.part = _part_to_visit(found.gap, run.wanted)
         if self.part < 1.0:
@@ -190,12 +202,12 @@ def visit_fresh(run: Run, random: np.random.Generator) -> bool:
     return solved
 
 
-def _polish(run: Run, random: np.random.Generator, at_most: float) -> None:
-    """Visit the support at the price of ``at_most`` so many epochs, or of a few."""
+def _polish(run: Run, random: np.random.Generator, epochs: float) -> None:
+    """Visit the support for the time of ``epochs`` epochs, or AFTER_EPOCH.epochs if longer."""
     problem, state = run.problem, run.state
-    state.enough = SUPPORT_GAP * run.wanted
+    state.enough = SUPPORT_GAP_SHARE * run.wanted
     given = (problem.storage, problem.loss, state, problem.costs, random)
-    run.epochs += polish_support(*given, state.enough, at_most)
+    run.epochs += polish_support(*given, state.enough, epochs)
 
 
 def _epoch(run: Run, order: np.ndarray, every: int, part: float) -> float:
@@ -244,9 +256,7 @@ def _epochs_to_go(
 
 def _stalled(looks: list[Evaluation], eps: float) -> bool:
     """No progress any more, at a gap that rounding explains."""
-    if len(looks) <= MAX_IDLE_EVALUATIONS or looks[-1].relative_gap > 1e4 * eps:
+    if len(looks) <= MAX_IDLE_LOOKS or looks[-1].relative_gap > MAX_GAP_ULPS_TO_STALL * eps:
         return False
-    return (
-        min(look.gap for look in looks[-MAX_IDLE_EVALUATIONS:])
-        >= 0.99 * looks[-MAX_IDLE_EVALUATIONS - 1].gap
-    )
+    smallest = min(look.gap for look in looks[-MAX_IDLE_LOOKS:])
+    return smallest >= MIN_GAP_RATIO_IDLE * looks[-MAX_IDLE_LOOKS - 1].gap

@@ -17,8 +17,8 @@ from shortlist.solvers.strategy.lbfgs import Point, lbfgs
 
 # Evaluations at most. The start need not be exact: all weights change in what follows.
 MAX_EVALUATIONS = 30
-# What is left of the first gradient's norm when the weights are good enough.
-SHARE_LEFT = 0.03
+# The new weights are good enough when the gradient's norm is at most this share of its first.
+MAX_GRADIENT_SHARE_LEFT = 0.03
 # Multiples of the weights are tried from 1 down, in steps of this.
 STEP_OF_MULTIPLE = 0.05
 # The smoothing of a loss with kinks, whose gradients tell how to descend.
@@ -37,7 +37,7 @@ def _at_hand(problem: Problem) -> bool:
     """Whether the scores of all examples can be held, and rows read as often as needed."""
     storage = problem.storage
     size = storage.n * problem.n_classes * storage.dtype.itemsize
-    return storage.lists_curvature and size <= CHUNK_BYTES
+    return storage.rows_at_hand and size <= CHUNK_BYTES
 
 
 def train_new_classes(problem: Problem, weights: NDArray, new: NDArray) -> bool:
@@ -50,7 +50,7 @@ def train_new_classes(problem: Problem, weights: NDArray, new: NDArray) -> bool:
     if loss is None or not _at_hand(problem):
         return False
     scores = storage.all_scores(weights, problem.crew)
-    penalised = slice(0, -1 if problem.free_intercept else None)
+    penalised = problem.penalised
     evaluations = 0
 
     def evaluate(place: NDArray) -> Point:
@@ -64,7 +64,7 @@ def train_new_classes(problem: Problem, weights: NDArray, new: NDArray) -> bool:
         return Point(place, 0.5 * square + losses, gradient)
 
     start = point = evaluate(np.ascontiguousarray(weights[:, new]))
-    enough = SHARE_LEFT * float(np.linalg.norm(start.gradient))
+    enough = MAX_GRADIENT_SHARE_LEFT * float(np.linalg.norm(start.gradient))
     noise = float(np.finfo(storage.dtype).eps)
     for point in lbfgs(evaluate, start, noise):
         if evaluations >= MAX_EVALUATIONS or np.linalg.norm(point.gradient) <= enough:
@@ -82,8 +82,8 @@ def best_multiple(problem: Problem, weights: NDArray) -> NDArray:
     if not (loss.convex and _at_hand(problem)):
         return weights
     scores = problem.storage.all_scores(weights, problem.crew)
-    penalised = weights[: -1 if problem.free_intercept else None]
-    square = float(np.vdot(penalised, penalised))
+    regularised = weights[problem.penalised]
+    square = float(np.vdot(regularised, regularised))
     best, lowest = 1.0, np.inf
     for t in np.arange(1.0, -0.5 * STEP_OF_MULTIPLE, -STEP_OF_MULTIPLE):
         scaled = scores * scores.dtype.type(t)

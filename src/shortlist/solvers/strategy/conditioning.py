@@ -39,7 +39,7 @@ from shortlist.solvers.problem import MOMENT_SAMPLES_PER_FEATURE, Problem
 from shortlist.solvers.storage.base import shares_of
 from shortlist.solvers.storage.curvature import CurvatureRequest
 from shortlist.solvers.strategy.newton import (
-    SHARE_LEFT,
+    CG_SHARE_LEFT,
     ListedHessian,
     conjugate_gradients,
 )
@@ -222,7 +222,7 @@ def plan(problem: Problem, weights: NDArray | None = None, late: bool = False) -
 def has_small_scores(problem: Problem) -> bool:
     """Whether C is so small that the uniform model suits, and the model is no large matrix."""
     loss, storage, m = problem.loss, problem.storage, problem.n_classes
-    if not (storage.explicit and storage.lists_curvature):
+    if not (storage.explicit and storage.rows_at_hand):
         return False
     if not (loss.convex and loss.smooth) or loss.sparse_duals:
         return False
@@ -259,7 +259,7 @@ def _may_be_listed(problem: Problem) -> bool:
     """
     loss = problem.loss
     many = loss.sparse_duals or loss.separable or loss.multilabel
-    if many or not problem.storage.lists_curvature:
+    if many or not problem.storage.rows_at_hand:
         return False
     return _price_of_product(problem, EXPECTED_LISTED) <= MAX_PRICE_OF_PRODUCT
 
@@ -273,7 +273,7 @@ def _price_of_product(problem: Problem, classes: float) -> float:
 def _lists_are_short(problem: Problem, weights: NDArray) -> bool:
     storage, costs = problem.storage, problem.costs
     step = max(1, storage.n // LISTED_SAMPLES)
-    known = problem.kept.at(weights)
+    known = problem.kept_scores.known_at(weights)
     scores = storage.sample(step) @ weights if known is None else known[::step]
     v = np.abs(problem.loss.row_gradients(scores, costs.y[::step]))
     scale = (costs.cost * storage.kappa)[::step, None]
@@ -301,12 +301,12 @@ def _plan_blocks(problem: Problem, d: int) -> Plan:
 
 
 def count_pairs(count: int) -> int:
-    """Pairs a <= b."""
+    """How many pairs a <= b there are among ``count`` numbers."""
     return count * (count + 1) // 2
 
 
 def make_model(
-    problem: Problem, weights: NDArray, chosen: Plan, share_left: float = SHARE_LEFT
+    problem: Problem, weights: NDArray, chosen: Plan, share_left: float = CG_SHARE_LEFT
 ) -> Model:
     """The model at ``weights``; the identity where it cannot be had.
 
@@ -360,7 +360,7 @@ def uniform_model(problem: Problem) -> Uniform:
 
 def _listed(problem: Problem, weights: NDArray, share_left: float) -> Model:
     moments = _moments(problem) if _has_few_moments(problem) else None
-    scores = problem.kept.at(weights)
+    scores = problem.kept_scores.known_at(weights)
     asked = CurvatureRequest(MIN_CURVATURE, _small_step(problem.loss), moments, scores)
     given = (problem.loss, weights, problem.costs, problem.crew)
     return ListedHessian(problem.storage.curvature(*given, asked), share_left)

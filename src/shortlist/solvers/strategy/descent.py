@@ -31,11 +31,11 @@ from shortlist.solvers.strategy.conditioning import (
 )
 from shortlist.solvers.strategy.intercept import FreeIntercept
 from shortlist.solvers.strategy.lbfgs import Point, lbfgs
-from shortlist.solvers.strategy.newton import SHARE_LEFT, SHARE_LEFT_NEAR, is_near
+from shortlist.solvers.strategy.newton import CG_SHARE_LEFT, CG_SHARE_LEFT_NEAR, is_near
 
 # Iterates whose gradients are combined, fewer if they would take more numbers than this.
-MOST_COMBINED = 12
-MOST_KEPT_NUMBERS = 1 << 26
+MAX_COMBINED = 12
+MAX_KEPT_NUMBERS = 1 << 26
 # A combination is evaluated if its predicted gap is at most this share of the gap asked for.
 MAX_PREDICTED_SHARE = 0.8
 # After a prediction that was not met, the next must be at most this share of it.
@@ -66,11 +66,11 @@ class _Descent:
         self.best_bound = -np.inf
         self.best_for_dual: Point | None = None
         size = run.problem.storage.zero_weights(1).size * run.problem.n_classes
-        kept = int(min(max(MOST_KEPT_NUMBERS // (2 * size), 3), MOST_COMBINED))
+        kept = int(min(max(MAX_KEPT_NUMBERS // (2 * size), 3), MAX_COMBINED))
         self.recent: deque[tuple[NDArray, NDArray]] = deque(maxlen=kept)
         self.missed_prediction = np.inf
         self.keeps_scores = plan(run.problem).kind is Kind.LISTED
-        run.problem.kept.forget()
+        run.problem.kept_scores.forget()
 
     def go(self, weights: NDArray) -> tuple[str, Point | None]:
         status = self._minimise(weights)
@@ -89,9 +89,9 @@ class _Descent:
         steps = chosen.steps
         while True:
             gap = 0.5 * squared_norm(point.gradient)
-            share = SHARE_LEFT
+            share = CG_SHARE_LEFT
             if chosen.kind is Kind.LISTED and is_near(gap, self.run.wanted):
-                steps, share = STEPS_NEAR, SHARE_LEFT_NEAR
+                steps, share = STEPS_NEAR, CG_SHARE_LEFT_NEAR
             # The next second derivatives are those of the next point, or of one much later.
             self.keeps_scores = chosen.kind is Kind.LISTED and steps == 1
             model = make_model(problem, point.place, chosen, share)

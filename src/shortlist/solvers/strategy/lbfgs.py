@@ -18,8 +18,8 @@ MAX_PAIRS = 12
 # The two conditions of Wolfe on a step: enough decrease, enough of the slope gone.
 DECREASE, SLOPE_LEFT = 1e-4, 0.9
 MAX_TRIALS = 25
-# The descent ends after MAX_IDLE_STEPS steps in a row, each of which decreases the objective by no
-# more than IDLE_DECREASE times its rounding.
+# A step is idle if it decreases the objective by no more than IDLE_DECREASE times its rounding. At
+# most MAX_IDLE_STEPS idle steps in a row are taken; one more ends the descent.
 MAX_IDLE_STEPS = 5
 IDLE_DECREASE = 8.0
 # Pairs with less curvature, relative to the squared change of the gradient, are rounding.

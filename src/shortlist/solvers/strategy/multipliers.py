@@ -54,7 +54,7 @@ ROUNDING_OF_DUAL = 1e-12
 # At most so many Newton steps on one problem. It is solved when its gap is the one asked for.
 MAX_STEPS = 30
 # A step must decrease the objective by this share of what its slope promises.
-LEAST_DECREASE = 1e-4
+MIN_DECREASE = 1e-4
 MAX_TRIALS = 20
 # Step of finite differences in the scores, in units of gamma.
 FINITE_STEP = 1e-5
@@ -162,7 +162,7 @@ def suits_multipliers(problem: Problem) -> bool:
     loss, storage, m = problem.loss, problem.storage, problem.n_classes
     if loss.smooth or not loss.sparse_duals or loss.multilabel:
         return False
-    if not (storage.explicit and storage.lists_curvature and problem.keeps_duals):
+    if not (storage.explicit and storage.rows_at_hand and problem.keeps_duals):
         return False
     d = storage.zero_weights(1).size
     return m * d <= MAX_COUPLED_WEIGHTS and storage.n * (d + 6 * m) <= MAX_NUMBERS
@@ -255,7 +255,7 @@ def _search(run: Run, near: _NearDuals, point: _Point, direction: NDArray) -> _P
     step = 1.0
     for _ in range(MAX_TRIALS):
         found = _evaluate(run, near, point.weights + step * direction)
-        if found.value <= point.value + LEAST_DECREASE * step * slope:
+        if found.value <= point.value + MIN_DECREASE * step * slope:
             return found
         near.release(found)
         step = interpolate(0.0, point.value, slope, step, found.value)

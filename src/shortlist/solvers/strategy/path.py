@@ -109,7 +109,7 @@ class Path:
                 takes_duals = not descends
         state = None
         if takes_duals:
-            self.fill_left_out()
+            self.fill_duals()
             state = carry_over(problem, self.last.state, C / self.last_C)
         return state, weights if descends else None
 
@@ -125,7 +125,7 @@ class Path:
         Their gradient is W plus that of the losses, which C multiplies: it is known for any C.
         """
         assert self.last is not None
-        known = self.last.left_out
+        known = self.last.point_of_duals
         if known is None or self.last_C > C:
             return None
         ratio = known.place.dtype.type(C / self.last_C)
@@ -145,12 +145,12 @@ class Path:
         last = self.last.result
         return max(last.relative_gap, last.gain_gap) <= SHARE_FAR_BELOW * self.tol
 
-    def fill_left_out(self) -> None:
+    def fill_duals(self) -> None:
         """Make the duals of the last solution; a descent's are made only when they are needed."""
         last = self.last
-        if last is not None and last.left_out is not None:
-            fill_duals_at(self.at(self.last_C), last.left_out, last.state)
-            last.left_out = None
+        if last is not None and last.point_of_duals is not None:
+            fill_duals_at(self.at(self.last_C), last.point_of_duals, last.state)
+            last.point_of_duals = None
 
     def adopt(self, C: float, solution: Solution) -> Solution:
         """Go on from a solution at C."""

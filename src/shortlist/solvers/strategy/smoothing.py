@@ -19,11 +19,16 @@ from shortlist.solvers.strategy.descent import descend
 FIRST_GAMMA = 0.1
 # From one smoothed version to the next. Larger changes leave a start with other active examples:
 # on Letter at C = 10, 109 evaluations with the smaller factor at 0.2, 182 at 0.01.
-SMALLEST_FACTOR, LARGEST_FACTOR = 0.2, 0.3
+MIN_FACTOR, MAX_FACTOR = 0.2, 0.3
+# Within these bounds, the next gamma aims at this share of the gap asked for.
+GAP_SHARE_AIMED_AT = 0.5
 # Below, L-BFGS sees the kinks; coordinate steps are better at the last digits.
 LAST_GAMMA = 1e-4
+# The tolerance of a smoothed version is so many times as small as that of the hinge, but at least
+# this multiple of gamma, as the smoothed hinge is up to gamma / 2 below the hinge.
+TOL_DIVISOR, MIN_TOL_PER_GAMMA = 3.0, 0.01
 # Bytes of duals that are copied, to be taken back if the next ones are worse.
-MOST_COPIED = 1 << 26
+MAX_COPIED_DUAL_BYTES = 1 << 26
 
 
 @dataclass
@@ -62,7 +67,7 @@ def descend_smoothed(run: Run, weights: NDArray) -> str:
         inner = Run(
             replace(problem, loss=smoother(gamma)),
             run.state,
-            max(run.tol / 3.0, 0.01 * gamma),
+            max(run.tol / TOL_DIVISOR, MIN_TOL_PER_GAMMA * gamma),
             run.max_epochs,
             notify if run.callback is not None else None,
             epochs=run.epochs,
@@ -91,7 +96,8 @@ def descend_smoothed(run: Run, weights: NDArray) -> str:
         if run.epochs >= run.max_epochs:
             return "max_epochs"
         # The gap is mostly the smoothing's, and that is proportional to gamma.
-        gamma *= min(LARGEST_FACTOR, max(SMALLEST_FACTOR, 0.5 * run.wanted / found.gap))
+        factor = GAP_SHARE_AIMED_AT * run.wanted / found.gap
+        gamma *= min(MAX_FACTOR, max(MIN_FACTOR, factor))
     return "stalled"
 
 
@@ -102,7 +108,7 @@ def _fill_if_better(run: Run, inner: Run, weights: NDArray, best: float) -> floa
     """
     state = run.state
     kept = None
-    if state.duals.nbytes <= MOST_COPIED:
+    if state.duals.nbytes <= MAX_COPIED_DUAL_BYTES:
         kept = as_array(state.duals).copy(), state.weights, state.rounding
     inner.problem.fill_duals(weights, state)
     found = run.problem.certify(state, run.wanted, run.primal)

@@ -19,7 +19,7 @@ POINTS_BETWEEN, SAMPLED_BETWEEN = 9, 2000
 
 
 def mean_eta(problem: Problem) -> float:
-    """The mean of C_i |x_i|^2: how long steps are."""
+    """The mean of eta_i = C_i |x_i|^2, the quadratic term of the i-th dual step."""
     return float(np.mean(problem.costs.cost * problem.storage.kappa))
 
 

@@ -28,29 +28,39 @@ from shortlist.solvers.strategy.smoothing import descend_smoothed
 from shortlist.solvers.strategy.starts import begin_at_means, least_squares, mean_eta
 from shortlist.solvers.threads import crew_for, one_blas_thread
 
-# Evaluations that L-BFGS takes from an early SDCA solution to a gap of 1e-3, measured on Letter
-# and CLINC150 at C = 10 to 1000: with a model of the Hessian for each class or by Newton's steps
-# (6 to 10 evaluations, each with a model that costs as much), and without a model.
+# Evaluations of the objective that L-BFGS takes from an early SDCA solution to a relative gap of
+# 1e-3, with a model of the Hessian for each class. Measured on Letter and CLINC150 at C = 10 to
+# 1000. Newton's steps take 6 to 10, and each needs a model that costs as much as an evaluation.
 EVALUATIONS_CONDITIONED = 15.0
+# The same without a model.
 EVALUATIONS_UNCONDITIONED = 35.0
-# Smooth hinges take more evaluations, and cheap visits on the support replace epochs. Hinges are
-# smoothed step by step.
-EVALUATIONS_SMOOTH_HINGE = 60.0
-EVALUATIONS_HINGE = 60.0
-# Descents suit hinges whose duals involve few classes. With more, the active ones change at every
-# step: on Letter the smooth top-10 hinge at C = 100 is solved by 307 epochs, and not by 500
-# evaluations. A descent is tried with at most so many classes, the label counted.
-MAX_CLASSES_FOR_DESCENT, MAX_CLASSES_FOR_DESCENT_SMOOTH = 3, 6
-# With at least so many examples a feature, hinges on small tables begin with a descent or the
-# method of multipliers, unless the mean of C |x|^2 is at most this. On Letter (|x|^2 = 3.1) the
-# hinge takes 0.08 and 0.2 seconds by SDCA at C = 0.3 and 1, and 0.10 and 0.08 by multipliers.
+# SDCA on a smooth hinge gives way to a descent if it is predicted to need more further epochs than
+# this. Descents take more evaluations there, and cheap visits on the support replace epochs. With a
+# model of the Hessian, and a tolerance of MIN_TOL_FOR_DESCENT or more, EVALUATIONS_UNCONDITIONED
+# epochs are enough.
+EPOCHS_BEFORE_DESCENT_SMOOTH_HINGE = 60.0
+# The same on a hinge, which a descent smooths step by step.
+EPOCHS_BEFORE_DESCENT_HINGE = 60.0
+# A descent on a hinge is tried if its duals involve at most so many classes, the label counted.
+# With more, the classes whose duals are not zero change at every step.
+MAX_CLASSES_FOR_DESCENT = 3
+# The same for a smooth hinge. On Letter at C = 100 the smooth top-10 hinge, of more classes, is
+# solved by 307 epochs of SDCA, and not by 500 evaluations of a descent.
+MAX_CLASSES_FOR_DESCENT_SMOOTH = 6
+# With at least so many examples a feature, hinges on small tables may begin with a descent or the
+# method of multipliers.
 MANY_EXAMPLES_PER_FEATURE = 100
+# They begin with SDCA all the same if the mean of C |x|^2 is at most this. On Letter (|x|^2 = 3.1)
+# the hinge takes 0.08 seconds at C = 0.3 and 0.2 at C = 1 by SDCA, 0.10 and 0.08 by multipliers.
 MAX_MEAN_ETA_OF_HINGES = 2.0
-# Others begin with SDCA, until it is predicted to need more than so many further epochs. Before
-# multipliers: digits (28 examples a feature) at C = 10 and 1000 take 62 and 96 ms at 60, and 235
-# and 1222 at 15; iris at C = 1 to 1000 takes half as long at 60 as at 600.
+# SDCA on a hinge gives way to multipliers if it is predicted to need more further epochs than this.
+# Digits (28 examples a feature) take 62 ms at C = 10 and 96 ms at C = 1000 with 60 epochs here,
+# and 235 ms and 1222 ms with 15. Iris at C = 1 to 1000 takes half as long with 60 as with 600.
 EPOCHS_BEFORE_MULTIPLIERS = 60.0
-EPOCHS_ON_TABLES, EPOCHS_ON_TABLES_SMOOTH = 600.0, 300.0
+# It gives way to a descent on a small table if it is predicted to need more than this.
+EPOCHS_ON_TABLES = 600.0
+# The same on a smooth hinge.
+EPOCHS_ON_TABLES_SMOOTH = 300.0
 # A loss that is not convex needs no better start than this.
 START_TOL = 1e-8
 # Without duals, descents go on while each leaves less than this share of the gap.
@@ -59,10 +69,10 @@ MAX_GAP_RATIO_PER_DESCENT = 0.5
 MIN_TOL_FOR_DESCENT = 1e-4
 # Rounded weights of a loss that is not convex are tried when the gradient in double takes a tenth
 # of the share of tol at which they were tried before, down to this one: then rounding decides.
-LEAST_SHARE_IN_DOUBLE = 0.05
+MIN_SHARE_IN_DOUBLE = 0.05
 # A start whose gap is at most so many times the one asked for may be solved by the weights of the
 # model that it comes from, which need not be those of the duals.
-NEARLY_SOLVED = 4.0
+MAX_GAP_RATIO_NEARLY_SOLVED = 4.0
 # After a change of the data a descent goes on from the last model's weights if the relative gap of
 # this start is at most so much. From farther off SDCA first visits the rows that changed, and all
 # others: softmax on 3000 rows of CLINC150, 30 of them relabelled, takes 6 and 26 epochs at C = 10
@@ -79,8 +89,9 @@ class Solution:
     weights: NDArray
     state: State
     result: Result
-    # A point whose gradients are better duals than those of the state, if they were left out.
-    left_out: Point | None = None
+    # The point whose gradients are the duals that go with this solution, if the state does not hold
+    # them yet.
+    point_of_duals: Point | None = None
 
 
 @dataclass(frozen=True)
@@ -218,7 +229,7 @@ def _already_solved(run: Run, weights: NDArray | None) -> bool:
     own = run.certify()
     if own.within(run.tol):
         return True
-    if weights is None and own.gap <= NEARLY_SOLVED * run.wanted:
+    if weights is None and own.gap <= MAX_GAP_RATIO_NEARLY_SOLVED * run.wanted:
         weights = run.state.best
     if weights is None or not run.problem.loss.convex:
         return False
@@ -248,7 +259,7 @@ def _descend(run: Run, weights: NDArray) -> str:
         return _descend_further(run, status)
     if for_dual is not None:
         if status == "converged" and run.one_of_many:
-            run.left_out = for_dual
+            run.point_of_duals = for_dual
         else:
             fill_duals_at(run.problem, for_dual, run.state)
     return status
@@ -322,8 +333,8 @@ def _patience(problem: Problem, tol: float) -> float:
         return EPOCHS_ON_TABLES_SMOOTH if loss.smooth else EPOCHS_ON_TABLES
     if loss.smooth:
         quick = plan(problem).kind is not Kind.NONE and tol >= MIN_TOL_FOR_DESCENT
-        return EVALUATIONS_UNCONDITIONED if quick else EVALUATIONS_SMOOTH_HINGE
-    return EVALUATIONS_HINGE if tol >= MIN_TOL_FOR_DESCENT else np.inf
+        return EVALUATIONS_UNCONDITIONED if quick else EPOCHS_BEFORE_DESCENT_SMOOTH_HINGE
+    return EPOCHS_BEFORE_DESCENT_HINGE if tol >= MIN_TOL_FOR_DESCENT else np.inf
 
 
 def _recover(run: Run) -> None:
@@ -347,7 +358,7 @@ def _solution(run: Run, status: str) -> Solution:
     if run.keeper is not None:
         run.keeper.keep(run.snapshot())
     assert run.weights is not None
-    return Solution(run.weights, run.state, run.result(status), run.left_out)
+    return Solution(run.weights, run.state, run.result(status), run.point_of_duals)
 
 
 def _status_of(stop: BaseException) -> str:
@@ -424,7 +435,7 @@ def _descend_in_double(run: Run) -> str:
         if share(rounded) <= 1.0:
             note(rounded)
             return "converged"
-        if try_at < LEAST_SHARE_IN_DOUBLE:
+        if try_at < MIN_SHARE_IN_DOUBLE:
             return "stalled"
         try_at *= 0.1
     return "stalled"
