@@ -71,6 +71,17 @@ def test_the_warning_names_features_that_are_not_scaled(scale, hint, data):
     assert ("StandardScaler" in str(told[0].message)) == hint
 
 
+@pytest.mark.parametrize(
+    ("dtype", "C", "hint"),
+    [(np.float32, 1e6, True), (np.float32, 1e-2, False), (np.float64, 1e6, False)],
+)
+def test_the_warning_names_a_precision_that_is_too_coarse(dtype, C, hint, data):
+    X, y = data
+    with pytest.warns(ConvergenceWarning) as told:
+        TopKClassifier("hinge", C=C, tol=1e-5, max_epochs=1, random_state=0).fit(X.astype(dtype), y)
+    assert ("try float64 input" in str(told[0].message)) == hint
+
+
 @pytest.mark.parametrize("loss", ["entropy", "smooth_hinge", "ova_logistic"])
 @pytest.mark.parametrize("seed", range(3))
 def test_the_end_of_the_digits_is_an_end(loss, seed):

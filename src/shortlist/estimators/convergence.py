@@ -42,6 +42,7 @@ def warn_unless_converged(
             + Setting("C")
             + "."
             + _advice_on_scale(float(np.mean(row_squares)))
+            + _advice_on_precision(result, C, tol, row_squares, precision)
         )
     elif result.status == "stalled":
         reached = gap if known else "no further decrease was possible"
@@ -53,6 +54,24 @@ def warn_unless_converged(
     else:
         return
     warnings.warn(NotConvergedWarning(text), stacklevel=level_outside())
+
+
+def _advice_on_precision(
+    result: Result, C: float, tol: float, row_squares: NDArray, precision: np.dtype
+) -> str:
+    """Where rounded scores change the objective by more than the gap asked for.
+
+    A score is rounded by about a unit in the last place of |x| |W|, and |W|^2 is at most 2 P. The
+    hinge on CLINC150 at C = 1000 is not solved in 100 seconds in single precision, and in 3 in
+    double.
+    """
+    if precision != np.float32 or not np.isfinite(result.relative_gap):
+        return ""
+    unit = 0.5 * float(np.finfo(np.float32).eps)
+    rounding = unit * C * float(np.sqrt(row_squares).sum()) * float(np.sqrt(2.0 * result.primal))
+    if rounding <= tol * result.primal:
+        return ""
+    return " float32 may be too coarse for this C: try float64 input."
 
 
 def _advice_on_scale(mean_square: float) -> str:
