@@ -1,6 +1,6 @@
 """Examples as the rows of an array, in memory or mapped from a file."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 
 import numpy as np
@@ -84,10 +84,12 @@ class DenseStorage(FeatureStorage):
         self, loss: Loss, w: NDArray, costs: Costs, begin: int, end: int
     ) -> tuple[float, NDArray]:
         none = np.empty((0, w.shape[1]), self.dtype)
-        return self._sum_with_lengths(loss, w, costs, begin, end, np.empty(0), none)
+        add = gradient_kernel(loss.spec)
+        return self._sum_by(add, loss, w, costs, begin, end, np.empty(0), none)
 
-    def _sum_with_lengths(
+    def _sum_by(
         self,
+        add: Callable,
         loss: Loss,
         w: NDArray,
         costs: Costs,
@@ -96,11 +98,11 @@ class DenseStorage(FeatureStorage):
         lengths: NDArray,
         scores: NDArray,
     ) -> tuple[float, NDArray]:
+        """The losses and their gradient over a range of examples, by a kernel of gradients."""
         # One kernel for all of it: descents on small tables are many short calls.
         gradient = np.zeros_like(w)
         view, blas = self.view(), blas_for(self.dtype)
         own = (begin, end, w, costs.y, costs.cost, gradient)
-        add = gradient_kernel(loss.spec)
         value = add(loss.spec, view, blas, *own, self.kappa, lengths, scores)
         return value, gradient
 
@@ -121,33 +123,16 @@ class DenseStorage(FeatureStorage):
             scores = kept.room_for(weights, self.n, self.dtype)
         wide = wide and loss.has_lanes
         dtype = np.dtype(np.float64) if wide else self.dtype
+        add = add_gradient_of_wide_losses if wide else gradient_kernel(loss.spec)
 
         def part(begin: int, end: int) -> tuple[tuple[float, NDArray], NDArray, int]:
             lengths = np.zeros(len(Lengths._fields) - 2)
-            given = (loss, w, costs, begin, end, lengths, scores)
-            sums = self._sum_wide_losses(*given) if wide else self._sum_with_lengths(*given)
+            sums = self._sum_by(add, loss, w, costs, begin, end, lengths, scores)
             return sums, lengths, longest_sum(end - begin, w.shape[1])
 
         sums, lengths, longest = zip(*self._in_parts(part, 2 * w.shape[1], crew), strict=True)
         additions = float(max(longest) + len(sums))
         return *added(sums), Lengths(*[*np.sum(lengths, axis=0).tolist(), additions, dtype])
-
-    def _sum_wide_losses(
-        self,
-        loss: Loss,
-        w: NDArray,
-        costs: Costs,
-        begin: int,
-        end: int,
-        lengths: NDArray,
-        scores: NDArray,
-    ) -> tuple[float, NDArray]:
-        gradient = np.zeros_like(w)
-        view, blas = self.view(), blas_for(self.dtype)
-        own = (begin, end, w, costs.y, costs.cost, gradient)
-        given = (*own, self.kappa, lengths, scores)
-        value = add_gradient_of_wide_losses(loss.spec, view, blas, *given)
-        return value, gradient
 
     def _epoch_in_blocks(
         self, loss: Loss, order: NDArray, state: State, costs: Costs, every: int, crew: Crew
