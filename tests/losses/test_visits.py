@@ -13,7 +13,15 @@ from mpmath import mp
 from shortlist import losses
 from shortlist._jit import njit
 from shortlist.losses.kernels import ascend, ascend_exactly
-from shortlist.losses.softmax_visit import _divergence_of
+from shortlist.losses.softmax_visit import (
+    _LEAST_RESIDUAL,
+    _MAX_SCALE,
+    _MOST_RESIDUAL,
+    _STEP_ERROR,
+    _divergence_of,
+    _moved,
+    _moved_with_gain,
+)
 from tests import references
 from tests.instances import DUAL, Instance, by_id
 
@@ -162,6 +170,35 @@ def test_the_bound_on_the_divergence_holds_and_is_close():
         assert np.all(bound >= exact * (1 - 1e-15))
         near = np.abs(h[h > -1.0]) < 0.5
         assert np.all(bound[near] <= 1.1 * exact[near])
+
+
+def test_the_step_of_fourth_order_leaves_no_more_of_its_equation_than_is_said():
+    """eta z + log z = eta x + log x + d, in digits to spare, and the gain that is said of it."""
+    found = []
+    for d in np.linspace(_LEAST_RESIDUAL, _MOST_RESIDUAL, 60):
+        for x, eta in itertools.product([1e-6, 0.3, 1.0], np.r_[0.0, np.logspace(-3, 9, 49)]):
+            z, gain = step_with_gain(x, d, eta)
+            assert z == pytest.approx(float(step(x, d, eta)), rel=1e-14)
+            with mp.workdps(40):
+                wide, change = mp.mpf(float(z)), mp.mpf(float(z)) - mp.mpf(x)
+                left = mp.mpf(eta) * change + mp.log(wide / mp.mpf(x)) - mp.mpf(d)
+                # The digits that z itself has lost.
+                lost = 4e-16 * (1 + eta * x)
+                found.append((float(left) - lost) / d**4)
+                exact = d * change - wide * mp.log(wide / mp.mpf(x)) + change
+                exact -= mp.mpf(eta) / 2 * change**2
+            assert gain <= float(exact) + 1e-15 * x * (1 + eta * x)
+    assert 0.9 * _STEP_ERROR / _MAX_SCALE < max(found) <= _STEP_ERROR / _MAX_SCALE
+
+
+@njit
+def step(x, d, eta):
+    return _moved(x, d, eta, 1.0, 0.5, 2 / 3)
+
+
+@njit
+def step_with_gain(x, d, eta):
+    return _moved_with_gain(x, d, 1.0 / (1.0 + eta * x), 0.5 * eta, 1.0, 0.5, 2 / 3, _STEP_ERROR)
 
 
 @njit
