@@ -75,7 +75,7 @@ class _InMemory:
                 return storage, told
         X = self._in_memory()
         check_memory(X, n_classes, loss.sparse_duals)
-        return store_examples(X, bias), told
+        return store_examples(X, bias, may_be_copied=limit is None), told
 
     def contents(self, model: Any) -> Contents:
         accept_sparse = "csr" if get_tags(model).input_tags.sparse else False

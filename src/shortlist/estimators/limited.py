@@ -96,8 +96,11 @@ def check_memory_limit(value: Any) -> int | None:
     return int(found)
 
 
-def store_examples(X: Any, bias: float) -> Storage:
-    """Checked input as it is; only a CSR matrix with repeated entries is copied."""
+def store_examples(X: Any, bias: float, may_be_copied: bool = True) -> Storage:
+    """Checked input as it is; only a CSR matrix with repeated entries is copied.
+
+    ``may_be_copied`` tells whether training may make a copy in double, memory permitting.
+    """
     if sparse.issparse(X):
         if not X.has_canonical_format:
             X = X.copy()
@@ -106,7 +109,9 @@ def store_examples(X: Any, bias: float) -> Storage:
         X = np.asarray(X).view()
         X.flags.writeable = False  # kernels compile once for read-only and ordinary input alike
     with np.errstate(over="ignore"):  # check_scale looks at the norms
-        return open_storage(X, bias)
+        storage = open_storage(X, bias)
+    storage.may_be_copied = may_be_copied
+    return storage
 
 
 def open_limited(

@@ -9,6 +9,7 @@ Kernels see either through the functions of ``kernels.dual_rows``, chosen by typ
 
 import math
 import tempfile
+from collections.abc import Callable
 from typing import Any, NamedTuple, Protocol, TypeGuard
 
 import numpy as np
@@ -258,6 +259,25 @@ def store(duals: Duals, part: slice, y: NDArray, values: NDArray) -> None:
             _store(pool, part.start + begin, y[begin : begin + size], piece)
     else:
         duals[part] = values
+
+
+def copy_duals(
+    source: Duals,
+    target: Duals,
+    y: NDArray,
+    change: Callable[[NDArray, NDArray], NDArray] | None = None,
+) -> None:
+    """Put duals in place of others, in the precision of these, some examples at a time.
+
+    ``change(rows, labels)`` returns what is stored of some rows.
+    """
+    n, m = source.shape
+    size = max(1, _MAX_RESERVED_ENTRIES // m)
+    for begin in range(0, n, size):
+        part = slice(begin, min(begin + size, n))
+        rows = as_array(source[part])
+        rows = rows if change is None else change(rows, y[part])
+        store(target, part, y[part], rows.astype(target.dtype, copy=False))
 
 
 def spread(own: float, other: float, y: NDArray, part: slice, duals: Duals) -> None:

@@ -79,6 +79,10 @@ class Run:
     # See ``strategy.train``: its argument, and a field of its Solution (``lbfgs.Point`` or None).
     one_of_many: bool = False
     point_of_duals: Any = None
+    # What rounding adds at most to the gap of the state's last certificate.
+    rounding: float = 0.0
+    # Set where there is no memory to go on in double.
+    single_only: bool = False
     # A guess of the primal that stands for it until it is known.
     expected: float = math.inf
     at_zero: float = field(init=False)
@@ -188,6 +192,7 @@ class Run:
             may_be_met = found.primal - found.dual - found.rounding <= less
             if less < 0.5 * wanted and may_be_met:
                 found = self.problem.certify(self.state, less, self.primal)
+        self.rounding = found.rounding
         return self.record(found, self.state.weights)
 
     def begin(self, stage: str, gamma: float = 0.0) -> None:

@@ -7,6 +7,7 @@ from scipy import sparse
 from shortlist.solvers.storage.base import Costs, State, Storage, Sums
 from shortlist.solvers.storage.csr import CsrStorage
 from shortlist.solvers.storage.dense import DenseStorage
+from shortlist.solvers.storage.features import FeatureStorage
 from shortlist.solvers.storage.gram import GramStorage
 from shortlist.solvers.storage.pieces import PiecedStorage
 
@@ -23,6 +24,6 @@ __all__ = [
 ]
 
 
-def open_storage(X: Any, bias: float) -> Storage:
+def open_storage(X: Any, bias: float) -> FeatureStorage:
     """The storage for a matrix of features, with a constant feature of value ``bias``."""
     return CsrStorage(X, bias) if sparse.issparse(X) else DenseStorage(X, bias)

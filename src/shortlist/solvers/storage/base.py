@@ -207,8 +207,8 @@ class Storage(Protocol):
     width: float
     # Whether there are explicit weights: descents need them.
     explicit: bool
-    # Whether the rows are in memory and cheap to read many times: ``curvature``, ``all_scores`` and
-    # ``loss_gradient_of_classes`` need that.
+    # Whether the rows are in memory and cheap to read many times: ``curvature``, ``all_scores``,
+    # ``loss_gradient_of_classes`` and ``in_double`` need that.
     rows_at_hand: bool
     # Cost of one multiplication in a support visit, relative to one in an epoch. Infinite where
     # there are no such visits, or where an epoch makes them itself.
@@ -250,6 +250,8 @@ class Storage(Protocol):
         self, loss: Loss, weights: NDArray, costs: Costs, crew: Crew, asked: "CurvatureRequest"
     ) -> "Curvature": ...
     def all_scores(self, weights: NDArray, crew: Crew) -> NDArray: ...
+    # The same examples in double; None where memory is short of a copy and of its duals.
+    def in_double(self, m: int, sparse_duals: bool) -> "Storage | None": ...
     def loss_gradient_of_classes(
         self, loss: Loss, scores: NDArray, w: NDArray, classes: NDArray, costs: Costs, crew: Crew
     ) -> tuple[float, NDArray]: ...

@@ -4,7 +4,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shortlist.losses.base import Loss
-from shortlist.solvers.storage.base import Costs, KeptScores, Lengths, squared_norm
+from shortlist.solvers.storage.base import Costs, KeptScores, Lengths, Storage, squared_norm
 from shortlist.solvers.storage.curvature import Curvature, CurvatureRequest
 from shortlist.solvers.threads import Crew
 
@@ -29,6 +29,9 @@ class ExplicitWeights:
 
     def all_scores(self, weights: NDArray, crew: Crew) -> NDArray:
         raise NotImplementedError("the examples are not at hand for many products")
+
+    def in_double(self, m: int, sparse_duals: bool) -> Storage | None:
+        raise NotImplementedError("the examples are not at hand to be copied")
 
     def loss_gradient_of_classes(
         self, loss: Loss, scores: NDArray, w: NDArray, classes: NDArray, costs: Costs, crew: Crew

@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shortlist._blas import blas_for
+from shortlist._memory import available_bytes
 from shortlist.losses.base import Loss
 from shortlist.losses.domains import feasible
 from shortlist.solvers.duals import (
@@ -21,6 +22,7 @@ from shortlist.solvers.kernels.curvature import list_curvatures
 from shortlist.solvers.kernels.gradient import certify_scores
 from shortlist.solvers.kernels.rows import add_rows, add_to_classes, score_rows
 from shortlist.solvers.kernels.visit import visit_in_turn
+from shortlist.solvers.memory import training_bytes
 from shortlist.solvers.storage.base import (
     Costs,
     State,
@@ -43,6 +45,8 @@ MULTIPLICATIONS_PER_CALL = 1e10
 # Scores that are computed at a time, for kernels that know a loss but not where scores come from:
 # 4 MB in double. Calls are few, and no loss is compiled again for another storage.
 SCORES_AT_ONCE = 1 << 19
+# Bytes of an entry in double and of its column's number, which only sparse rows have.
+BYTES_OF_ENTRY_IN_DOUBLE = 12
 # Bytes of the examples, or of their scores, that are widened to double at a time.
 BYTES_IN_CACHE = 1 << 21
 # At most so many classes of an example have their second derivatives listed. At first there is room
@@ -55,6 +59,8 @@ class FeatureStorage(ExplicitWeights, LocalDuals):
 
     rows_at_hand = True
     support_price: float
+    # Whether the examples may be copied in double: not under a limit on memory.
+    may_be_copied = True
 
     def __init__(self, x: Any, bias: float = 0.0, kappa: NDArray | None = None) -> None:
         self.x = x
@@ -74,6 +80,14 @@ class FeatureStorage(ExplicitWeights, LocalDuals):
     def part_in_double(self, part: slice) -> "FeatureStorage":
         """Some of the examples, in double."""
         return type(self)(self.x[part].astype(np.float64), self.bias, kappa=self.kappa[part])
+
+    def in_double(self, m: int, sparse_duals: bool) -> "FeatureStorage | None":
+        copy = self.x.size * BYTES_OF_ENTRY_IN_DOUBLE
+        need = copy + training_bytes(self.n, self.d, m, 8, sparse_duals)
+        free = available_bytes()
+        if not self.may_be_copied or (free is not None and need > free):
+            return None
+        return self.part_in_double(slice(0, self.n))
 
     def epoch(
         self, loss: Loss, order: NDArray, state: State, costs: Costs, every: int, crew: Crew

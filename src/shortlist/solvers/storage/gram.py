@@ -19,6 +19,7 @@ from shortlist.solvers.storage.base import (
     KeptScores,
     Lengths,
     State,
+    Storage,
     Sums,
     Support,
     chunks,
@@ -293,6 +294,9 @@ class GramStorage(LocalDuals):
 
     def all_scores(self, weights: NDArray, crew: Crew) -> NDArray:
         raise NotImplementedError("descents need explicit features")
+
+    def in_double(self, m: int, sparse_duals: bool) -> Storage | None:
+        raise NotImplementedError("copies in double need explicit features")
 
     def loss_gradient_of_classes(
         self, loss: Loss, scores: NDArray, w: NDArray, classes: NDArray, costs: Costs, crew: Crew

@@ -9,6 +9,7 @@ from shortlist.solvers.records.result import Evaluation
 from shortlist.solvers.records.run import Run
 from shortlist.solvers.storage.base import active_examples
 from shortlist.solvers.storage.support import polish_support
+from shortlist.solvers.strategy.double import COARSE, is_too_coarse
 
 # Of the gap estimated during an epoch, the share that is expected to be left at its end.
 FIRST_SHARE_LEFT = 0.3
@@ -66,8 +67,8 @@ MAX_GAP_ULPS_TO_STALL = 1e4
 def ascend(run: Run, random: np.random.Generator, patience: float = np.inf) -> str:
     """Visit all examples, epoch by epoch, until the gap is small enough.
 
-    Returns a status, or "slow" if the epochs predicted from the rate so far exceed ``patience`` or
-    those that are left, or if too many have been spent.
+    Returns a status; "slow" if the epochs predicted from the rate so far exceed ``patience`` or
+    those that are left, or if too many have been spent; or COARSE.
     """
     problem = run.problem
     active = active_examples(problem.costs)
@@ -83,7 +84,7 @@ def ascend(run: Run, random: np.random.Generator, patience: float = np.inf) -> s
             late = np.inf if looks.first else run.epochs - looks.first_epoch
             _polish(run, random, min(late, MAX_EPOCHS_ON_SUPPORT))
         status = looks.judge(run.certify(), estimate) if looks.due(estimate) else ""
-        if status not in ("slow", "stalled"):
+        if status not in ("slow", "stalled", COARSE):
             run.notify()
         if status:
             return status
@@ -129,10 +130,12 @@ class _Looks:
         return bool(promising or due)
 
     def judge(self, found: Evaluation, estimate: float) -> str:
-        """A status if training ends here, "slow" if a descent should go on, "" to go on."""
+        """A status if training ends here, "" to go on, "slow" or COARSE for another way."""
         run = self.run
         if self.resolved and found.within(run.tol):
             return "converged"
+        if is_too_coarse(run):
+            return COARSE
         looks = run.history[self.first :]
         if _stalled(looks, self.eps):
             return "converged" if found.within(run.tol) else "stalled"

@@ -21,8 +21,9 @@ from shortlist.solvers.records.run import Callback, Run, StopTraining
 from shortlist.solvers.storage.base import State, squared_norm
 from shortlist.solvers.strategy.ascent import RESOLUTION_ULPS, ascend, visit_fresh
 from shortlist.solvers.strategy.conditioning import NS_LOSS, NS_MULTIPLICATION, Kind, plan
-from shortlist.solvers.strategy.descent import NOISE_ULPS, descend
-from shortlist.solvers.strategy.lbfgs import Point, lbfgs
+from shortlist.solvers.strategy.descent import descend
+from shortlist.solvers.strategy.double import COARSE, descend_in_double, go_on_in_double
+from shortlist.solvers.strategy.lbfgs import Point
 from shortlist.solvers.strategy.multipliers import solve_by_multipliers, suits_multipliers
 from shortlist.solvers.strategy.smoothing import descend_smoothed
 from shortlist.solvers.strategy.starts import begin_at_means, least_squares, mean_eta
@@ -67,9 +68,6 @@ START_TOL = 1e-8
 MAX_GAP_RATIO_PER_DESCENT = 0.5
 # Below this tolerance SDCA finishes faster than a descent.
 MIN_TOL_FOR_DESCENT = 1e-4
-# Rounded weights of a loss that is not convex are tried when the gradient in double takes a tenth
-# of the share of tol at which they were tried before, down to this one: then rounding decides.
-MIN_SHARE_IN_DOUBLE = 0.05
 # A start whose gap is at most so many times the one asked for may be solved by the weights of the
 # model that it comes from, which need not be those of the duals.
 MAX_GAP_RATIO_NEARLY_SOLVED = 4.0
@@ -203,7 +201,7 @@ def _solve(run: Run, random: np.random.Generator, warm: bool, weights: NDArray |
             return status
         # The line search is at the end of its digits; coordinate steps have more.
         run.begin(FINISH)
-    return ascend(run, random)
+    return _ascend(run, random)
 
 
 def _worth_descending(run: Run) -> bool:
@@ -242,7 +240,20 @@ def _ascend_first(run: Run, random: np.random.Generator) -> str:
     """Run SDCA until a descent is predicted to be faster. A resumed run continues its stage."""
     if not run.epochs:
         run.begin(ASCENT)
-    return ascend(run, random, _patience(run.problem, run.tol))
+    return _ascend(run, random, _patience(run.problem, run.tol))
+
+
+def _ascend(run: Run, random: np.random.Generator, patience: float = np.inf) -> str:
+    """SDCA, in double from where single precision is too coarse."""
+    status = ascend(run, random, patience)
+    if status == COARSE:
+        status = go_on_in_double(run, lambda wide: _solve_again(wide, random))
+    return ascend(run, random, patience) if status == COARSE else status
+
+
+def _solve_again(run: Run, random: np.random.Generator) -> str:
+    run.begin(ASCENT)
+    return _solve(run, random, True, None)
 
 
 def _descend(run: Run, weights: NDArray) -> str:
@@ -252,8 +263,8 @@ def _descend(run: Run, weights: NDArray) -> str:
         run.solver = f"sdca + {name}" if run.epochs else name
         run.begin(DESCENT)
     if not run.problem.loss.smooth:
-        way = solve_by_multipliers if suits_multipliers(run.problem) else descend_smoothed
-        return way(run, weights)
+        suits = suits_multipliers(run.problem)
+        return _solve_by_multipliers(run, weights) if suits else descend_smoothed(run, weights)
     status, for_dual = descend(run, weights)
     if not run.problem.keeps_duals:
         return _descend_further(run, status)
@@ -263,6 +274,19 @@ def _descend(run: Run, weights: NDArray) -> str:
         else:
             fill_duals_at(run.problem, for_dual, run.state)
     return status
+
+
+def _solve_by_multipliers(run: Run, weights: NDArray) -> str:
+    """They compute in double anyway: so do the certificates, and duals keep all their digits."""
+    status = COARSE
+    if run.problem.storage.dtype != np.float64:
+        status = go_on_in_double(
+            run,
+            lambda wide: solve_by_multipliers(
+                wide, weights if wide.weights is None else wide.weights
+            ),
+        )
+    return solve_by_multipliers(run, weights) if status == COARSE else status
 
 
 def fill_duals_at(problem: Problem, point: Point, state: State) -> None:
@@ -390,52 +414,9 @@ def _train_nonconvex(problem: Problem, request: _Request) -> Solution:
     try:
         status = stopped or descend(run, weights)[0]
         if status == "stalled" and problem.storage.dtype != np.float64:
-            status = _descend_in_double(run)
+            status = descend_in_double(run)
     except (KeyboardInterrupt, StopTraining) as stop:
         status = _status_of(stop)
     if run.weights is None:
         _note_primal(run, weights, np.nan)
     return _solution(run, status)
-
-
-def _descend_in_double(run: Run) -> str:
-    """Go on where single precision sees no further decrease, with values and gradients in double.
-
-    The model's weights are in the storage's precision: what is noted is theirs, and training has
-    converged when the gradient there is small enough.
-    """
-    problem, dtype = run.problem, run.problem.storage.dtype
-
-    def evaluate(place: NDArray) -> Point:
-        run.epochs += 1
-        return Point(place, *problem.primal_gradient(place, double=True))
-
-    def note(point: Point) -> None:
-        pair = problem.pair(point.value, np.nan, point.place, double=True)
-        run.record(pair, point.place.astype(dtype))
-        run.notify(run.weights)
-
-    def share(point: Point) -> float:
-        """The part of ``tol`` that the gradient takes."""
-        return 0.5 * squared_norm(point.gradient) / (run.tol * point.value)
-
-    assert run.weights is not None
-    start = evaluate(run.weights.astype(np.float64))
-    run.settle(start.value, run.weights)
-    try_at = 1.0
-    for point in lbfgs(evaluate, start, NOISE_ULPS * float(np.finfo(np.float64).eps)):
-        # Rounding the weights changes the objective by less than its last place in single
-        # precision, but the gradient by more where C is large.
-        note(point)
-        if run.epochs >= run.max_epochs:
-            return "max_epochs"
-        if share(point) > try_at:
-            continue
-        rounded = evaluate(point.place.astype(dtype).astype(np.float64))
-        if share(rounded) <= 1.0:
-            note(rounded)
-            return "converged"
-        if try_at < MIN_SHARE_IN_DOUBLE:
-            return "stalled"
-        try_at *= 0.1
-    return "stalled"
