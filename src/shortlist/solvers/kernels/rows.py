@@ -243,10 +243,35 @@ def _fetch_nothing(rows, i):
     pass
 
 
+@njit
+def _fetch_csr_row(rows, i):
+    begin, count = rows.pointers[i], rows.pointers[i + 1] - rows.pointers[i]
+    prefetch(rows.columns, begin, count * rows.columns.itemsize)
+    prefetch(rows.values, begin, count * rows.values.itemsize)
+
+
+@njit
+def _fetch_weights_of_csr_row(rows, i, w):
+    size = w.shape[1] * w.itemsize
+    for t in range(rows.pointers[i], rows.pointers[i + 1]):
+        prefetch(w, rows.columns[t], size)
+
+
+@njit
+def _fetch_no_weights(rows, i, w):
+    pass
+
+
+@overloaded
+def fetch_weights(rows, i, w):
+    """Let the processor fetch the weights of example i's features, where they lie apart."""
+    return _one_of(rows, _fetch_no_weights, _fetch_weights_of_csr_row, _fetch_no_weights)
+
+
 @overloaded
 def fetch_features(rows, i):
     """Let the processor fetch the features of example i, where many lie together."""
-    return _fetch_dense_row if _dense(rows) else _fetch_nothing
+    return _one_of(rows, _fetch_dense_row, _fetch_csr_row, _fetch_nothing)
 
 
 @overloaded

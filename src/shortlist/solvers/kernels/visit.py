@@ -25,7 +25,14 @@ from shortlist._native import announce, borrowed, keep, prefetch, publish, wait_
 from shortlist.losses.kernels import ascend
 from shortlist.solvers.kernels.changes import add_earlier, add_to_weights, note_change
 from shortlist.solvers.kernels.dual_rows import close_row, fetch_place, fetch_row, open_row
-from shortlist.solvers.kernels.rows import add_row, gather_rows, score_row, squared_norm
+from shortlist.solvers.kernels.rows import (
+    add_row,
+    fetch_features,
+    fetch_weights,
+    gather_rows,
+    score_row,
+    squared_norm,
+)
 
 # Examples of a block that see each other's changes one by one. The changes of a whole group are
 # added to the scores of its panel by a matrix product, those of a panel to the rest of the block.
@@ -65,6 +72,9 @@ def visit_in_turn(loss, rows, order, w, y, cost, kappa, duals, starts, every):
     rounding = 0.0
     moved = 0
     for visit, i in enumerate(order):
+        if visit + ROWS_AHEAD < order.shape[0]:
+            fetch_features(rows, order[visit + ROWS_AHEAD])
+            fetch_weights(rows, order[visit + 1], w)
         score_row(rows, i, w, s)
         v = open_row(duals, i, scratch)
         stands_for = every if visit % every == 0 else 0
