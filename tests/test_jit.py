@@ -349,7 +349,7 @@ import numpy as np
 from scipy import sparse
 from shortlist import KernelTopKClassifier, TopKClassifier, losses
 from shortlist.estimators import limited
-from shortlist.solvers.memory import Placing
+from shortlist.solvers.placing import Placing
 from shortlist.solvers.strategy import train
 
 found = {}

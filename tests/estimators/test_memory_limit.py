@@ -10,7 +10,7 @@ import pytest
 from shortlist import TopKClassifier
 from shortlist.datasets import read_dataset
 from shortlist.estimators import limited
-from shortlist.solvers.memory import Placing
+from shortlist.solvers.placing import Placing
 from tests.solvers.problems import make_data
 
 

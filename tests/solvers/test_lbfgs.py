@@ -7,7 +7,8 @@ import pytest
 from scipy.optimize import minimize
 from scipy.special import expit
 
-from shortlist.solvers.strategy.lbfgs import Point, lbfgs
+from shortlist.solvers.records.certificate import Point
+from shortlist.solvers.strategy.lbfgs import lbfgs
 
 EPS = float(np.finfo(np.float64).eps)
 

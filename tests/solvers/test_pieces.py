@@ -7,7 +7,7 @@ from scipy.sparse import csr_matrix
 from shortlist._memory import resident_bytes
 from shortlist.datasets.on_disk import rows_on_disk
 from shortlist.solvers.duals import SparseDuals, as_array, mapped_duals
-from shortlist.solvers.memory import Placing, place
+from shortlist.solvers.placing import Placing, place
 from shortlist.solvers.problem import Problem
 from shortlist.solvers.storage import Costs, DenseStorage, PiecedStorage, pieces
 from shortlist.solvers.storage.mixing import mixtures

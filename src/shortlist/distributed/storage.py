@@ -43,7 +43,7 @@ from shortlist.solvers.storage.base import (
     OutdatedWeightsError,
     State,
     Sums,
-    squared_norm,
+    rounding_of_weights,
 )
 from shortlist.solvers.storage.explicit import ExplicitWeights
 from shortlist.solvers.storage.support import AFTER_EPOCH, SUPPORT_PASSES
@@ -269,7 +269,7 @@ class RemoteStorage(ExplicitWeights, NoSupportVisits):
             for number in sorted(group.replaced):
                 group.ask_one(number, "fill_duals", loss, weights)
         state.weights = np.ascontiguousarray(self.rebuild(state.duals, costs.cost), self.dtype)
-        state.rounding = 4.0 * squared_norm(state.weights)
+        state.rounding = rounding_of_weights(state.weights)
 
     # --- sums over examples ----------------------------------------------------------------------
 

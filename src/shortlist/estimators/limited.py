@@ -17,7 +17,7 @@ from shortlist.datasets.on_disk import RowsOnDisk
 from shortlist.errors import ParameterError
 from shortlist.estimators.normalization import normalized
 from shortlist.losses import Loss
-from shortlist.solvers.memory import Placing, describe, place
+from shortlist.solvers.placing import Placing, describe, place
 from shortlist.solvers.storage import PiecedStorage, Storage, open_storage
 
 

@@ -32,6 +32,7 @@ from shortlist.solvers.storage.base import (
     OutdatedWeightsError,
     State,
     Storage,
+    rounding_of_weights,
     squared_norm,
     unit_roundoff,
 )
@@ -216,7 +217,8 @@ class Problem:
         state.weights = np.ascontiguousarray(weights, self.storage.dtype)
         # Each weight has been rounded once. Without explicit weights, the weights are the duals
         # times a factor. They belong to these duals however they are rounded: there is no drift.
-        state.rounding = 4.0 * squared_norm(state.weights) if self.storage.explicit else 0.0
+        explicit = self.storage.explicit
+        state.rounding = rounding_of_weights(state.weights) if explicit else 0.0
 
     def primal(self, weights: NDArray) -> float:
         """P(W)."""

@@ -25,6 +25,9 @@ from shortlist._blas import add_transposed, multiply
 from shortlist._jit import njit, overloaded
 from shortlist._native import prefetch
 
+# A number that is computed and rounded errs by two units of roundoff at most. This is the square.
+SQUARED_ROUNDING = 4.0
+
 
 class DenseRows(NamedTuple):
     x: NDArray

@@ -26,6 +26,7 @@ from shortlist.losses.kernels import ascend
 from shortlist.solvers.kernels.changes import add_earlier, add_to_weights, note_change
 from shortlist.solvers.kernels.dual_rows import close_row, fetch_place, fetch_row, open_row
 from shortlist.solvers.kernels.rows import (
+    SQUARED_ROUNDING,
     add_row,
     fetch_features,
     fetch_weights,
@@ -53,7 +54,7 @@ def rounding_of_visit(cost, kappa, square, block):
 
     ``square`` is |delta|^2.
     """
-    return kappa * (4.0 * cost * cost + block * square)
+    return kappa * (SQUARED_ROUNDING * cost * cost + block * square)
 
 
 @njit

@@ -36,6 +36,7 @@ from math import exp, inf, sqrt
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from shortlist.solvers.storage.base import (
     STANDARD_DEVIATIONS,
@@ -69,6 +70,15 @@ class Certificate(NamedTuple):
     doubt: float
     alone: float
     apart: float = inf
+
+
+class Point(NamedTuple):
+    """A place, the objective there and its gradient, and a certificate if it came with them."""
+
+    place: NDArray
+    value: float
+    gradient: NDArray
+    certificate: Certificate | None = None
 
 
 def distance_to_optimum(gap: float, apart: float = inf) -> float:

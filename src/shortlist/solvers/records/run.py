@@ -3,14 +3,13 @@
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from shortlist._compiling import compilation
 from shortlist.solvers.problem import Problem
-from shortlist.solvers.records.certificate import Certificate, distance_to_optimum
+from shortlist.solvers.records.certificate import Certificate, Point, distance_to_optimum
 from shortlist.solvers.records.checkpoint import ASCENT, FINISH, Keeper, Snapshot, Stage
 from shortlist.solvers.records.result import Evaluation, Result
 from shortlist.solvers.storage.base import State
@@ -76,9 +75,9 @@ class Run:
     history: list[Evaluation] = field(default_factory=list)
     keeper: Keeper | None = None
     stage: Stage = field(default_factory=Stage)
-    # See ``strategy.train``: its argument, and a field of its Solution (``lbfgs.Point`` or None).
+    # See ``strategy.train``: its argument, and a field of its Solution.
     one_of_many: bool = False
-    point_of_duals: Any = None
+    point_of_duals: Point | None = None
     # What rounding adds at most to the gap of the state's last certificate.
     rounding: float = 0.0
     # Set where there is no memory to go on in double.

@@ -313,6 +313,16 @@ def squared_norm(weights: NDArray) -> float:
     return float(rows.squared_norm(read_only(weights.reshape(-1))))
 
 
+def rounding_of_weights(weights: NDArray) -> float:
+    """What weights that were made from the duals add to ``State.rounding``: each is rounded."""
+    return rows.SQUARED_ROUNDING * squared_norm(weights)
+
+
+def rounding_of_duals(kappa: NDArray, cost: NDArray) -> float:
+    """What rounding every dual once adds to ``State.rounding``."""
+    return rows.SQUARED_ROUNDING * float(np.sum(kappa * cost**2))
+
+
 def shares_of(begin: int, end: int, count: int) -> list[tuple[int, int]]:
     """A range divided into so many parts, the empty ones left out."""
     bounds = np.linspace(begin, end, count + 1).astype(int).tolist()

@@ -17,7 +17,7 @@ from shortlist.solvers.kernels.joint import (
 )
 from shortlist.solvers.kernels.support import MEASURE_EVERY
 from shortlist.solvers.kernels.visit import visit_in_turn
-from shortlist.solvers.storage.base import Support, squared_norm
+from shortlist.solvers.storage.base import Support, rounding_of_weights
 
 # A joint step passes over the weights about so often. It is worth that if a round of visits takes
 # as many multiplications.
@@ -137,7 +137,7 @@ class FeatureSupport(Support):
             *(listed.begin, listed.classes, listed.slots, listed.first_duals, anew),
         )
         self.by_class = anew.astype(self.by_class.dtype)
-        self.rounding = listed.first_rounding + 4.0 * squared_norm(self.by_class)
+        self.rounding = listed.first_rounding + rounding_of_weights(self.by_class)
 
 
 @dataclass

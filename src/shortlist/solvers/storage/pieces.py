@@ -5,7 +5,7 @@ reads the next piece meanwhile. Sums over examples are sums over pieces, which a
 that lie together. The pieces of an epoch are mixtures of shorter runs of rows (``mixing``), visited
 in random order.
 
-Duals are in memory, in a mapped file, or not kept at all: see ``solvers.memory``.
+Duals are in memory, in a mapped file, or not kept at all: see ``solvers.placing``.
 """
 
 from collections.abc import Callable, Iterator, Sequence

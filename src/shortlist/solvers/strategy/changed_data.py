@@ -12,8 +12,9 @@ from numpy.typing import NDArray
 
 from shortlist.losses import Loss
 from shortlist.solvers.problem import Problem
+from shortlist.solvers.records.certificate import Point
 from shortlist.solvers.storage.base import CHUNK_BYTES
-from shortlist.solvers.strategy.lbfgs import Point, lbfgs
+from shortlist.solvers.strategy.lbfgs import lbfgs
 
 # Evaluations at most. The start need not be exact: all weights change in what follows.
 MAX_EVALUATIONS = 30

@@ -19,6 +19,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from shortlist.solvers.records.certificate import Point
 from shortlist.solvers.records.run import Run
 from shortlist.solvers.storage.base import squared_norm
 from shortlist.solvers.strategy.conditioning import (
@@ -30,7 +31,7 @@ from shortlist.solvers.strategy.conditioning import (
     plan,
 )
 from shortlist.solvers.strategy.intercept import FreeIntercept
-from shortlist.solvers.strategy.lbfgs import Point, lbfgs
+from shortlist.solvers.strategy.lbfgs import lbfgs
 from shortlist.solvers.strategy.newton import CG_SHARE_LEFT, CG_SHARE_LEFT_NEAR, is_near
 
 # Iterates whose gradients are combined, fewer if they would take more numbers than this.

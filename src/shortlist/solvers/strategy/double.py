@@ -21,11 +21,12 @@ from numpy.typing import NDArray
 from shortlist.losses.domains import feasible
 from shortlist.solvers.duals import Duals, copy_duals
 from shortlist.solvers.problem import Moments, Problem
+from shortlist.solvers.records.certificate import Point
 from shortlist.solvers.records.checkpoint import Keeper, Snapshot
 from shortlist.solvers.records.run import Run
 from shortlist.solvers.storage.base import KeptScores, State, squared_norm
 from shortlist.solvers.strategy.descent import NOISE_ULPS
-from shortlist.solvers.strategy.lbfgs import Point, lbfgs
+from shortlist.solvers.strategy.lbfgs import lbfgs
 
 # The status of SDCA where single precision is too coarse.
 COARSE = "coarse"

@@ -5,12 +5,11 @@ R'R.
 """
 
 from collections.abc import Callable, Iterator
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from shortlist.solvers.records.certificate import Certificate
+from shortlist.solvers.records.certificate import Point
 from shortlist.solvers.strategy.conditioning import Identity, Model
 
 # Pairs of steps and changes of the gradient that the inverse Hessian is modelled from.
@@ -24,15 +23,6 @@ MAX_IDLE_STEPS = 5
 IDLE_DECREASE = 8.0
 # Pairs with less curvature, relative to the squared change of the gradient, are rounding.
 TINY_CURVATURE = 1e-16
-
-
-class Point(NamedTuple):
-    """A place, the objective there and its gradient, and a certificate if it came with them."""
-
-    place: NDArray
-    value: float
-    gradient: NDArray
-    certificate: Certificate | None = None
 
 
 Objective = Callable[[NDArray], Point]

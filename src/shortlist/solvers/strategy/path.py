@@ -18,7 +18,7 @@ from shortlist.solvers.duals import Duals
 from shortlist.solvers.problem import Problem
 from shortlist.solvers.records.checkpoint import Keeper, Snapshot
 from shortlist.solvers.records.run import Callback
-from shortlist.solvers.storage.base import Costs, State
+from shortlist.solvers.storage.base import Costs, State, rounding_of_duals
 from shortlist.solvers.strategy.conditioning import (
     Kind,
     has_small_scores,
@@ -195,7 +195,7 @@ def carry_over(problem: Problem, state: State, ratio: float) -> State:
     state.weights *= state.weights.dtype.type(ratio * factor)
     # Errors grow with the weights; duals rounded again add theirs.
     state.rounding *= (ratio * factor) ** 2
-    state.rounding += 4.0 * float(np.sum(problem.storage.kappa * problem.costs.cost**2))
+    state.rounding += rounding_of_duals(problem.storage.kappa, problem.costs.cost)
     return state
 
 

@@ -6,7 +6,12 @@ from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
 from shortlist.solvers.duals import Duals, as_array, store
 from shortlist.solvers.problem import Problem
-from shortlist.solvers.storage.base import State, chunks
+from shortlist.solvers.storage.base import (
+    State,
+    chunks,
+    rounding_of_duals,
+    rounding_of_weights,
+)
 
 # Training begins with the means of the classes only if the mean of C |x|^2 is at most this.
 MAX_MEAN_ETA = 3.0
@@ -57,10 +62,8 @@ def begin_at_means(problem: Problem, state: State) -> None:
     if problem.keeps_duals:
         problem.storage.spread_duals(t * own, t * other, costs, state.duals)
     state.weights = np.ascontiguousarray(t * direction, problem.storage.dtype)
-    state.rounding = 4.0 * (
-        float(np.vdot(state.weights, state.weights))
-        + float(np.sum(problem.storage.kappa * costs.cost**2))
-    )
+    duals = rounding_of_duals(problem.storage.kappa, costs.cost)
+    state.rounding = rounding_of_weights(state.weights) + duals
 
 
 def least_squares(problem: Problem) -> NDArray:
@@ -103,4 +106,4 @@ def move_towards(problem: Problem, state: State, others: Duals) -> None:
         store(state.duals, part, costs.y[part], own + own.dtype.type(t) * (other - own))
     state.weights = state.weights + state.weights.dtype.type(t) * (there.weights - state.weights)
     # Weights are rounded as those rebuilt are, and duals once more.
-    state.rounding += there.rounding + 4.0 * float(np.sum(problem.storage.kappa * costs.cost**2))
+    state.rounding += there.rounding + rounding_of_duals(problem.storage.kappa, costs.cost)

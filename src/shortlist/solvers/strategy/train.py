@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shortlist.solvers.problem import Problem
+from shortlist.solvers.records.certificate import Point
 from shortlist.solvers.records.checkpoint import (
     ASCENT,
     DESCENT,
@@ -23,7 +24,6 @@ from shortlist.solvers.strategy.ascent import RESOLUTION_ULPS, ascend, visit_fre
 from shortlist.solvers.strategy.conditioning import NS_LOSS, NS_MULTIPLICATION, Kind, plan
 from shortlist.solvers.strategy.descent import descend
 from shortlist.solvers.strategy.double import COARSE, descend_in_double, go_on_in_double
-from shortlist.solvers.strategy.lbfgs import Point
 from shortlist.solvers.strategy.multipliers import solve_by_multipliers, suits_multipliers
 from shortlist.solvers.strategy.smoothing import descend_smoothed
 from shortlist.solvers.strategy.starts import begin_at_means, least_squares, mean_eta
