@@ -122,7 +122,7 @@ class TestWhereSinglePrecisionEnds:
         assert self.gradient_share(model, *letters) <= self.tol * (1 + 1e-6)
         primals = [entry.primal for entry in model.result_.history]
         assert all(after <= before * (1 + 1e-5) for before, after in pairwise(primals))
-        monkeypatch.setattr(train, "_descend_in_double", lambda run: "stalled")
+        monkeypatch.setattr(train, "descend_in_double", lambda run: "stalled")
         with pytest.warns(ConvergenceWarning, match="no further decrease was possible"):
             alone = self.fit(letters)
         assert alone.result_.status == "stalled"

@@ -5,7 +5,9 @@ import pytest
 
 from shortlist.losses.domains import feasible
 from shortlist.solvers.duals import as_array
+from shortlist.solvers.strategy import ascent
 from shortlist.solvers.strategy import train as training
+from shortlist.solvers.strategy.double import COARSE
 from shortlist.solvers.strategy.path import Path
 from shortlist.solvers.strategy.train import train
 from shortlist.solvers.threads import Crew
@@ -199,22 +201,28 @@ def test_results_against_fifty_digits(row, setting):
 
 @pytest.mark.parametrize("row", [SIMPLE_LOSSES[1], *TOP_2_LOSSES[:2]], ids=by_id)
 @pytest.mark.parametrize("scale", [100.0, 1e3])
-@pytest.mark.parametrize("only_sdca", [True, False], ids=["sdca", "any way"])
-def test_few_coordinate_steps_against_fifty_digits(row, scale, only_sdca, monkeypatch):
+@pytest.mark.parametrize("way", ["sdca", "any way", "in double"])
+def test_few_coordinate_steps_against_fifty_digits(row, scale, way, monkeypatch):
     """Single precision, far from converged: often the best bound is zero.
 
     Scores near their margins keep a unit in the last place of 1, and the primal is a millionth of
     P(0): computed in single precision it was too small by up to 18 %.
     """
     X, y = few_examples(row, scale)
-    if only_sdca:
+    if way == "sdca":
         monkeypatch.setattr(training, "_patience", lambda *_: np.inf)
+    if way != "in double":
+        monkeypatch.setattr(ascent, "is_too_coarse", lambda _: False)
+        monkeypatch.setattr(training, "go_on_in_double", lambda *_: COARSE)
     for C, max_epochs in ((1.0, 10), (1.0, 40), (1e3, 40)):
         cost = np.full(FEW, C)
         problem = make_problem("dense", row.loss(), X, y, cost, 1.0)
         solution = train(problem, tol=1e-5, max_epochs=max_epochs, seed=0)
-        assert (solution.result.solver == "sdca") or not only_sdca
-        assert solution.result.status == "max_epochs"
+        if way == "in double":
+            assert solution.result.solver.endswith(way)
+        else:
+            assert (solution.result.solver == "sdca") or way == "any way"
+            assert solution.result.status == "max_epochs"
         exact.check_result(row, solution, X, y, cost, 1.0, reference=np.inf)
         primal = float(exact.primal(row, solution.weights, X, y, cost, 1.0))
         assert solution.result.primal == pytest.approx(primal, rel=1e-10)
