@@ -8,14 +8,14 @@ from shortlist.solvers.records.run import Run
 from shortlist.solvers.storage import base, features
 from shortlist.solvers.storage.curvature import CurvatureRequest
 from shortlist.solvers.strategy import conditioning, descent, newton
-from shortlist.solvers.strategy.conditioning import (
+from shortlist.solvers.strategy.conditioning import has_small_scores, plan
+from shortlist.solvers.strategy.hessian import (
+    FINITE_STEP,
     UNIFORM_SHARE_LEFT,
     Identity,
     Kind,
     Plan,
-    has_small_scores,
     make_model,
-    plan,
 )
 from shortlist.solvers.threads import Crew
 from tests.solvers.problems import make_costs, make_data, make_problem
@@ -196,7 +196,7 @@ DENSE = {name: LOSSES[name] for name in ("softmax", "entropy")}
 
 def listed_product(problem, W, least=0.0, crew=None, moments=None, scores=None):
     """The Hessian as the listed curvature gives it, with the regulariser's identity."""
-    asked = CurvatureRequest(least, conditioning.FINITE_STEP, moments, scores)
+    asked = CurvatureRequest(least, FINITE_STEP, moments, scores)
     found = problem.storage.curvature(problem.loss, W, problem.costs, crew or Crew(), asked)
     columns = [
         found.times(np.ascontiguousarray(column.reshape(W.shape).T, W.dtype)).T.reshape(-1)

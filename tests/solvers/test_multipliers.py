@@ -6,7 +6,8 @@ from numpy.testing import assert_allclose
 
 from shortlist._jit import njit
 from shortlist.losses import kernels
-from shortlist.solvers.kernels.centred import add_slopes, step_near, unpack_hessian
+from shortlist.solvers.kernels.centred import add_slopes, step_near
+from shortlist.solvers.kernels.curvature import unpack_hessian
 from shortlist.solvers.records.run import Run, StopTraining
 from shortlist.solvers.strategy import multipliers, starts
 from shortlist.solvers.strategy import train as training

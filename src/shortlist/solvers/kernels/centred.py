@@ -8,6 +8,7 @@ import numpy as np
 from shortlist._jit import njit
 from shortlist._native import borrowed, keep
 from shortlist.losses import kernels
+from shortlist.solvers.kernels.curvature import number_of_pair
 
 
 @njit
@@ -90,17 +91,11 @@ def add_slopes(loss, x, scores, y, cost, gamma, centre, v, step, fewest, packed)
             for b in range(a, count):
                 h = 0.5 * cost[i] * (block[a, b] + block[b, a])
                 if h != 0.0:
-                    row = packed[_number_of_pair(here[a], here[b], m)]
+                    row = packed[number_of_pair(here[a], here[b], m)]
                     for j in range(number):
                         row[j] += h * products[j]
     keep(room)
     keep(slopes)
-
-
-@njit
-def _number_of_pair(a, b, m):
-    """The number of the pair a <= b among those of m, row by row."""
-    return a * m - a * (a - 1) // 2 + b - a
 
 
 @njit
@@ -128,19 +123,3 @@ def _list_classes(v, y, fewest, classes):
             classes[count] = j
             count += 1
     return count, place
-
-
-@njit
-def unpack_hessian(packed, m, d, hessian):
-    """I + the packed sums, weights in the order of W'; the upper triangle at least."""
-    for a in range(m):
-        for b in range(a, m):
-            row = packed[_number_of_pair(a, b, m)]
-            number = 0
-            for i in range(d):
-                for j in range(i, d):
-                    hessian[a * d + i, b * d + j] = row[number]
-                    hessian[a * d + j, b * d + i] = row[number]
-                    number += 1
-    for j in range(m * d):
-        hessian[j, j] += 1.0

@@ -227,3 +227,25 @@ def multiply_by_curvatures(rows, begin, counts, classes, blocks, v, out):
             number += count
             add_to_class(rows, begin + i, change, out, classes[entry + a])
         entry += count
+
+
+@njit
+def number_of_pair(a, b, m):
+    """The number of the pair a <= b among those of m, row by row."""
+    return a * m - a * (a - 1) // 2 + b - a
+
+
+@njit
+def unpack_hessian(packed, m, d, hessian):
+    """I + the packed sums, weights in the order of W'; the upper triangle at least."""
+    for a in range(m):
+        for b in range(a, m):
+            row = packed[number_of_pair(a, b, m)]
+            number = 0
+            for i in range(d):
+                for j in range(i, d):
+                    hessian[a * d + i, b * d + j] = row[number]
+                    hessian[a * d + j, b * d + i] = row[number]
+                    number += 1
+    for j in range(m * d):
+        hessian[j, j] += 1.0

@@ -22,14 +22,8 @@ from numpy.typing import NDArray
 from shortlist.solvers.records.certificate import Point
 from shortlist.solvers.records.run import Run
 from shortlist.solvers.storage.base import squared_norm
-from shortlist.solvers.strategy.conditioning import (
-    MIN_STEPS_PER_MODEL,
-    STEPS_NEAR,
-    Kind,
-    Model,
-    make_model,
-    plan,
-)
+from shortlist.solvers.strategy.conditioning import MIN_STEPS_PER_MODEL, STEPS_NEAR, plan
+from shortlist.solvers.strategy.hessian import Kind, Model, make_model
 from shortlist.solvers.strategy.intercept import FreeIntercept
 from shortlist.solvers.strategy.lbfgs import lbfgs
 from shortlist.solvers.strategy.newton import CG_SHARE_LEFT, CG_SHARE_LEFT_NEAR, is_near

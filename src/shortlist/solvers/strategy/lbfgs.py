@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shortlist.solvers.records.certificate import Point
-from shortlist.solvers.strategy.conditioning import Identity, Model
+from shortlist.solvers.strategy.hessian import Identity, Model
 
 # Pairs of steps and changes of the gradient that the inverse Hessian is modelled from.
 MAX_PAIRS = 12

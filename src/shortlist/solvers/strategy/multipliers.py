@@ -30,13 +30,14 @@ from numpy.typing import NDArray
 from scipy.linalg import LinAlgError
 
 from shortlist.solvers.duals import as_array, store
-from shortlist.solvers.kernels.centred import add_slopes, step_near, unpack_hessian
+from shortlist.solvers.kernels.centred import add_slopes, step_near
+from shortlist.solvers.kernels.curvature import unpack_hessian
 from shortlist.solvers.problem import Problem
 from shortlist.solvers.records.checkpoint import SMOOTHED
 from shortlist.solvers.records.result import Evaluation
 from shortlist.solvers.records.run import Run, StopTraining
 from shortlist.solvers.storage.base import shares_of, squared_norm
-from shortlist.solvers.strategy.conditioning import MAX_COUPLED_WEIGHTS, Coupled, count_pairs
+from shortlist.solvers.strategy.hessian import MAX_COUPLED_WEIGHTS, Coupled, count_pairs
 from shortlist.solvers.strategy.lbfgs import interpolate
 
 # Numbers that are kept in memory, of examples and duals together.

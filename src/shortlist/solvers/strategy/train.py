@@ -21,9 +21,10 @@ from shortlist.solvers.records.result import Result
 from shortlist.solvers.records.run import Callback, Run, StopTraining
 from shortlist.solvers.storage.base import State, squared_norm
 from shortlist.solvers.strategy.ascent import RESOLUTION_ULPS, ascend, visit_fresh
-from shortlist.solvers.strategy.conditioning import NS_LOSS, NS_MULTIPLICATION, Kind, plan
+from shortlist.solvers.strategy.conditioning import NS_LOSS, NS_MULTIPLICATION, plan
 from shortlist.solvers.strategy.descent import descend
 from shortlist.solvers.strategy.double import COARSE, descend_in_double, go_on_in_double
+from shortlist.solvers.strategy.hessian import Kind
 from shortlist.solvers.strategy.multipliers import solve_by_multipliers, suits_multipliers
 from shortlist.solvers.strategy.smoothing import descend_smoothed
 from shortlist.solvers.strategy.starts import begin_at_means, least_squares, mean_eta
