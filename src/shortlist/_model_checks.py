@@ -137,7 +137,7 @@ def _check_intercept(model: Any, intercept: Any, shape: tuple[int, ...], dtype: 
 
 def _check_loss(model: Any, multilabel: bool, n_classes: int) -> Any:
     """Return the loss that the parameters name, checked to take so many classes."""
-    from shortlist.estimators.training import check_parameters, loss_of
+    from shortlist.estimators.parameters import check_parameters, loss_of
 
     check_parameters(model)
     loss = loss_of(model, multilabel)
@@ -257,8 +257,8 @@ def _check_search(arrays: Arrays, meta: Meta) -> None:
 
 
 def _check_search_parameters(search: Any, multilabel: bool, n_classes: int) -> None:
+    from shortlist.estimators.cv_checks import check_counts, check_own_k, check_refit, families_of
     from shortlist.estimators.cv_grid import grid_of
-    from shortlist.estimators.cv_request import check_counts, check_own_k, check_refit, families_of
 
     grid_of(search.Cs)
     check_counts(search)

@@ -54,7 +54,7 @@ def test_dino_log_regression(features):
 def test_mteb_classification(features):
     """Eight examples a label, several times over: the mean is that of scikit-learn's fits."""
     from shortlist.estimators.cv_folds import Part, few_shot_folds
-    from shortlist.estimators.training import seed_of
+    from shortlist.estimators.parameters import seed_of
 
     X, y = features
     ours = TopKClassifierCV(

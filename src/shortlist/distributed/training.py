@@ -200,7 +200,7 @@ def _checked(estimator: Any, X: Any, y: Any) -> Any:
     """X after the checks of one machine, which leave their marks on a copy."""
     from sklearn.base import clone
 
-    from shortlist.estimators.training import check_input
+    from shortlist.estimators.inputs import check_input
 
     _check_model(estimator)
     return check_input(clone(estimator), X, y=y, ensure_min_samples=2, multi_output=True)[0]

@@ -15,9 +15,10 @@ from sklearn.utils.extmath import row_norms
 from sklearn.utils.validation import check_is_fitted
 
 from shortlist._parameters import check_k
+from shortlist.estimators.inputs import check_input
 from shortlist.estimators.normalization import normalized
+from shortlist.estimators.parameters import constant_feature
 from shortlist.estimators.starts import LastFit
-from shortlist.estimators.training import check_input, constant_feature
 from shortlist.losses import Loss
 from shortlist.solvers.duals import as_array
 from shortlist.solvers.records.certificate import (

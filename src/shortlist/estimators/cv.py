@@ -11,9 +11,10 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from shortlist._parameters import check_k
+from shortlist.estimators.cv_checks import families_of
 from shortlist.estimators.cv_grid import Grid
 from shortlist.estimators.cv_paths import Choice
-from shortlist.estimators.cv_request import families_of, request_of
+from shortlist.estimators.cv_request import request_of
 from shortlist.estimators.cv_results import (
     FAMILY,
     Results,
@@ -26,8 +27,8 @@ from shortlist.estimators.cv_results import (
 )
 from shortlist.estimators.fitted import all_or_nothing, meta_of, restore_meta
 from shortlist.estimators.linear import TopKClassifier
+from shortlist.estimators.parameters import takes_several_labels
 from shortlist.estimators.shortlists import ShortlistClassifier
-from shortlist.estimators.training import takes_several_labels
 from shortlist.solvers.records.result import Result
 
 

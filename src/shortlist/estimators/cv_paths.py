@@ -23,9 +23,9 @@ from shortlist.estimators.cv_folds import Fold, Part
 from shortlist.estimators.cv_grid import ACCURACY_ROUNDING
 from shortlist.estimators.cv_measure import Measure, Measured
 from shortlist.estimators.linear import TopKClassifier
+from shortlist.estimators.parameters import constant_feature
 from shortlist.estimators.paths import ModelPath
 from shortlist.estimators.starts import LastFit
-from shortlist.estimators.training import constant_feature
 from shortlist.solvers.threads import Crew, crew_for, one_blas_thread
 
 # A family, by its number, and a value of C.

@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_array, column_or_1d
 
 from shortlist.datasets.on_disk import JoinedRows, RowsOnDisk, rows_on_disk
 from shortlist.errors import ParameterError
+from shortlist.estimators.inputs import check_input
 from shortlist.estimators.limited import (
     HeldByWorkers,
     HeldElsewhere,
@@ -24,7 +25,6 @@ from shortlist.estimators.limited import (
     store_examples,
 )
 from shortlist.estimators.normalization import normalized
-from shortlist.estimators.training import check_input
 from shortlist.losses import Loss
 from shortlist.solvers.memory import check_memory
 from shortlist.solvers.storage import Storage

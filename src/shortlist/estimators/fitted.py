@@ -13,9 +13,9 @@ from shortlist.estimators import starts
 from shortlist.estimators.callbacks import told_to_scikit_learn
 from shortlist.estimators.checkpoints import open_checkpoint
 from shortlist.estimators.convergence import warn_unless_converged
+from shortlist.estimators.parameters import seed_of
 from shortlist.estimators.progress import with_progress
 from shortlist.estimators.starts import COLD, Start
-from shortlist.estimators.training import seed_of
 from shortlist.metrics import topk_accuracy
 from shortlist.metrics._indicators import as_indicator, hit_rate
 from shortlist.metrics._inputs import columns_of_labels

@@ -5,6 +5,9 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
+from sklearn.utils.validation import validate_data
+
+from shortlist.metrics._inputs import is_missing
 
 _HALF_TENSORS = ("torch.float16", "torch.bfloat16")
 _SHORT_FLOATS = (np.float16, np.float32)
@@ -59,3 +62,26 @@ def _joined(shards: Any) -> Any:
     for shard, (begin, end) in zip(shards, pairwise(bounds), strict=True):
         whole[begin:end] = widened(shard)
     return whole
+
+
+def check_input(
+    estimator: Any, X: Any, *, accept_sparse: str | bool = "csr", **options: Any
+) -> Any:
+    """scikit-learn's ``validate_data``, for floats of single or double precision.
+
+    X may also be a tensor, in half precision, or a list of shards.
+    """
+    try:
+        return validate_data(
+            estimator,
+            as_matrix(X),
+            accept_sparse=accept_sparse,
+            dtype=[np.float64, np.float32],
+            **options,
+        )
+    except TypeError:
+        # scikit-learn compares labels with themselves. The NA of pandas does not allow that.
+        y = np.asarray(options.get("y"))
+        if y.dtype == object and y.ndim and any(map(is_missing, y.flat)):
+            raise ValueError("Input y contains missing values.") from None
+        raise

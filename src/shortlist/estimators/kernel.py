@@ -23,17 +23,18 @@ from shortlist.estimators.fitted import (
     meta_of_fit,
     restore_fit,
 )
+from shortlist.estimators.inputs import check_input
 from shortlist.estimators.kernel_matrix import (
     KernelFunction,
     KernelMatrix,
     PrecomputedMatrix,
     resolve_gamma,
 )
+from shortlist.estimators.parameters import constant_feature, takes_several_labels
 from shortlist.estimators.paths import PathMixin
 from shortlist.estimators.problem import TrainedClassifier
 from shortlist.estimators.shortlists import folded, unfolded
 from shortlist.estimators.starts import LastFit, Rows
-from shortlist.estimators.training import check_input, constant_feature, takes_several_labels
 from shortlist.losses import Loss
 from shortlist.solvers.memory import gib, training_bytes
 from shortlist.solvers.records.run import Callback

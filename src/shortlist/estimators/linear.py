@@ -19,17 +19,13 @@ from shortlist.estimators.fitted import (
     meta_of_fit,
     restore_fit,
 )
+from shortlist.estimators.inputs import check_input
 from shortlist.estimators.normalization import normalized
+from shortlist.estimators.parameters import constant_feature, loss_of, takes_several_labels
 from shortlist.estimators.paths import PathMixin
 from shortlist.estimators.problem import TrainedClassifier
 from shortlist.estimators.shortlists import folded, unfolded
 from shortlist.estimators.starts import LoadedFit, Rows, starts_from_weights
-from shortlist.estimators.training import (
-    check_input,
-    constant_feature,
-    loss_of,
-    takes_several_labels,
-)
 from shortlist.estimators.updates import UpdateMixin
 from shortlist.losses import Loss
 from shortlist.solvers.records.run import Callback

@@ -14,8 +14,9 @@ from shortlist.errors import ParameterError, WordedError
 from shortlist.estimators.callbacks import fitted_attributes
 from shortlist.estimators.checkpoints import Checkpoint, open_folder
 from shortlist.estimators.fitted import adopt, title_of, warn_of_ending
+from shortlist.estimators.parameters import seed_of
 from shortlist.estimators.progress import with_progress
-from shortlist.estimators.training import check_scale, make_costs, seed_of
+from shortlist.estimators.targets import check_scale, make_costs
 from shortlist.solvers.records.run import Callback
 from shortlist.solvers.strategy.path import Path
 from shortlist.solvers.strategy.train import Solution

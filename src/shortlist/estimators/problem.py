@@ -3,17 +3,15 @@
 from typing import Any
 
 from shortlist.estimators.multilabel import is_indicator
-from shortlist.estimators.shortlists import ShortlistClassifier
-from shortlist.estimators.starts import Rows
-from shortlist.estimators.training import (
+from shortlist.estimators.parameters import (
     FREE_CONSTANT,
     check_free_intercept,
     check_parameters,
-    check_scale,
-    encode_targets,
-    make_costs,
     with_counted_margins,
 )
+from shortlist.estimators.shortlists import ShortlistClassifier
+from shortlist.estimators.starts import Rows
+from shortlist.estimators.targets import check_scale, encode_targets, make_costs
 from shortlist.losses import Loss
 from shortlist.solvers.problem import Problem
 from shortlist.solvers.storage import Storage

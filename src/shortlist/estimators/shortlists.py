@@ -15,7 +15,7 @@ from shortlist._parameters import check_k
 from shortlist.errors import ParameterError
 from shortlist.estimators.callers import is_called_from, is_refitted_by_own_score, level_outside
 from shortlist.estimators.multilabel import indicator_of
-from shortlist.estimators.training import check_parameters, loss_of
+from shortlist.estimators.parameters import check_parameters, loss_of
 from shortlist.losses import Loss
 from shortlist.losses.registry import entry_of, with_probabilities
 from shortlist.metrics._indicators import as_indicator, hit_rate

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from shortlist.estimators.training import constant_feature
+from shortlist.estimators.parameters import constant_feature
 from shortlist.losses import Loss
 from shortlist.solvers.duals import Duals, as_array, may_be_changed, store
 from shortlist.solvers.problem import Problem

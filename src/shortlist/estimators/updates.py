@@ -18,9 +18,10 @@ from sklearn.utils.validation import (
 
 from shortlist.estimators.callbacks import with_callbacks
 from shortlist.estimators.fitted import all_or_nothing, train_model
+from shortlist.estimators.inputs import check_input
 from shortlist.estimators.normalization import normalized
+from shortlist.estimators.parameters import check_parameters
 from shortlist.estimators.starts import COLD, LastFit, LoadedFit, Rows, from_changed_rows
-from shortlist.estimators.training import check_input, check_parameters
 from shortlist.solvers.duals import outlast_fit
 from shortlist.solvers.problem import Problem
 from shortlist.solvers.records.run import Callback

@@ -12,7 +12,7 @@ from scipy import sparse
 
 from shortlist.datasets.scaling import Scaling
 from shortlist.estimators.normalization import normalized
-from shortlist.estimators.training import loss_of
+from shortlist.estimators.parameters import loss_of
 
 from .answers import label_values
 
