@@ -12,6 +12,7 @@ from shortlist.experiments.comparison import Dataset
 from shortlist.experiments.parts import read_parts
 from shortlist.experiments.registry import Experiment, names
 from shortlist.experiments.report import Section, Value
+from shortlist.plots import charts
 from tests.experiments.conftest import clusters
 from tests.experiments.test_report import parsed
 
@@ -25,6 +26,12 @@ def quick(name, folder, **options):
     return outcome
 
 
+@pytest.fixture
+def draw_nothing(monkeypatch):
+    """To leave pictures out, as without matplotlib: drawing them takes two thirds of the time."""
+    return lambda: monkeypatch.setattr(charts, "have_matplotlib", lambda: False)
+
+
 def test_names():
     assert names() == (
         *("circle", "letter", "caltech101", "news20", "aloi", "features"),
@@ -33,7 +40,7 @@ def test_names():
     )
 
 
-def test_letter_in_short_goes_on_from_stored_units(tmp_path):
+def test_letter_in_short_goes_on_from_stored_units(tmp_path, draw_nothing):
     methods = ["lr-multi", "smooth-topk-svm:1", "topk-svm:5", "trunc-ent:3"]
     outcome = quick("letter", tmp_path, methods=methods)
     (section,) = outcome.report.sections
@@ -47,6 +54,7 @@ def test_letter_in_short_goes_on_from_stored_units(tmp_path):
     assert {figure.name for figure in section.figures} == {"gains", "regularisation", "descent"}
     stored = {path: path.stat().st_mtime_ns for path in (tmp_path / "units").iterdir()}
     assert len(stored) == 5  # four paths and one descent
+    draw_nothing()
     again = quick("letter", tmp_path, methods=methods)
     assert again.report.sections[0].tables[0].rows == accuracy.rows
     assert {p: p.stat().st_mtime_ns for p in (tmp_path / "units").iterdir()} == stored
@@ -56,7 +64,8 @@ def sorted_as(methods):
     return [method for method in paper.methods("letter") if method in methods]
 
 
-def test_other_parameters_are_computed_anew(tmp_path):
+def test_other_parameters_are_computed_anew(tmp_path, draw_nothing):
+    draw_nothing()
     run("letter", tmp_path, quick=True, jobs=1, methods=["lr-multi"])
     run("letter", tmp_path, quick=True, jobs=1, methods=["lr-multi"], seed=1)
     run("letter", tmp_path, quick=True, jobs=1, methods=["lr-multi"], tol=1e-2)
@@ -193,8 +202,12 @@ def folder_of_features(folder, names):
     return folder
 
 
-@pytest.mark.parametrize("names", [("{}.npy", "{}.labels.npy"), ("X_{}.npy", "y_{}.npy")])
-def test_features_of_a_folder_beside_the_papers_numbers(tmp_path, names):
+@pytest.mark.parametrize(
+    ("names", "drawn"), [(("{}.npy", "{}.labels.npy"), True), (("X_{}.npy", "y_{}.npy"), False)]
+)
+def test_features_of_a_folder_beside_the_papers_numbers(tmp_path, draw_nothing, names, drawn):
+    if not drawn:  # the pictures of both are the same
+        draw_nothing()
     folder = folder_of_features(tmp_path / "in", names)
     options = {"data": folder, "methods": ["lr-multi"]}
     (section,) = quick("features", tmp_path / "out", dataset="flowers", **options).report.sections
