@@ -256,9 +256,9 @@ def certify_scores(loss, scores, first, y, cost, kappa, duals, smooth, blur, sum
     C (L(s) + L*(v) - <s, v>) of each example is put into ``shares``, if that has room for all
     examples. It is zero if v is a gradient at s, and positive otherwise; they add up to the gap.
 
-    The last two sums bound the effect of rounding (see ``solvers.records.certificate``). A loss that is
-    not ``smooth`` may have a kink between the scores and those that rounding has moved by up to
-    ``blur`` |x|: so the longest gradient near by counts. Changes the scores.
+    The last two sums bound the effect of rounding (see ``solvers.records.certificate``). A loss
+    that is not ``smooth`` may have a kink between the scores and those that rounding has moved by
+    up to ``blur`` |x|: so the longest gradient near by counts. Changes the scores.
     """
     m = scores.shape[1]
     work = np.empty((2, m), scores.dtype)

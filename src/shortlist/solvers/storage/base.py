@@ -230,8 +230,8 @@ class Storage(Protocol):
     # puts what visits changed into the state.
     def open_support(self, rows: NDArray, state: State, costs: Costs) -> Support: ...
     def close_support(self, support: Support, state: State, costs: Costs) -> None: ...
-    # Each example's share of the gap is put into ``shares``, if it has room for them. It is asked for
-    # only where rows are at hand.
+    # Each example's share of the gap is put into ``shares``, if it has room for them. It is asked
+    # for only where rows are at hand.
     def certify(
         self,
         loss: Loss,

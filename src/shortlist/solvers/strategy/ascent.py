@@ -56,8 +56,8 @@ MAX_EPOCHS_ON_SUPPORT = 15.0
 GAP_SHARE_OF_PART, MAX_PART = 0.9, 0.5
 # Passes over new examples before all are visited. More gain little: the others have to follow.
 FRESH_PASSES = 1
-# After a change of the data, examples are left out that together hold at most the first share of the
-# gap, or the second one of the gap asked for.
+# After a change of the data, examples are left out that together hold at most the first share of
+# the gap, or the second one of the gap asked for.
 GAP_SHARE_LEFT_OUT, WANTED_SHARE_LEFT_OUT = 0.1, 0.3
 # The others are visited again and again while an epoch of such visits leaves at most this share of
 # the gap. A look counts as so many epochs.
@@ -218,17 +218,19 @@ def _visit_holders(run: Run, random: np.random.Generator, n: int) -> bool:
     """
     problem = run.problem
     shares = np.zeros(problem.storage.n if problem.storage.rows_at_hand else 0)
-    most = np.inf
+    most = np.array([np.inf, np.inf])
     while True:
         found = run.certify(shares)
         if found.within(run.tol):
             return True
         rows = _holders(shares, run.wanted)
-        if not rows.size or found.gap > most or run.epochs >= run.max_epochs:
+        # The second is that of the best weights and the best bound met so far.
+        gaps = np.array([shares.sum(), found.gap])
+        if not rows.size or (gaps > most).all() or run.epochs >= run.max_epochs:
             return False
         run.notify()
         part = rows.size / n
-        most = MAX_GAP_RATIO_PER_EPOCH ** (part + EPOCHS_OF_A_LOOK) * found.gap
+        most = MAX_GAP_RATIO_PER_EPOCH ** (part + EPOCHS_OF_A_LOOK) * gaps
         _epoch(run, random.permutation(rows), 1, part)
         if _visits_support(problem):
             _polish(run, random, MAX_EPOCHS_ON_SUPPORT)

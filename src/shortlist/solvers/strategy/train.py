@@ -182,10 +182,12 @@ def _solve(run: Run, random: np.random.Generator, warm: bool, weights: NDArray |
         if keeps_duals and _already_solved(run, weights):
             return "converged"
         if run.state.fresh is not None and not run.epochs:
-            if not (at_once or _worth_descending(run)):
-                weights = None
-            if weights is None and visit_fresh(run, random):
-                return "converged"
+            near = at_once or run.history[-1].relative_gap <= MAX_GAP_TO_DESCEND
+            if weights is None or not near:
+                if visit_fresh(run, random):
+                    return "converged"
+                if weights is not None:
+                    weights = run.weights if run.problem.loss.sparse_duals else None
     elif not at_once:
         begin_at_means(run.problem, run.state)
     if run.stage.name == ASCENT and weights is None:
@@ -204,14 +206,6 @@ def _solve(run: Run, random: np.random.Generator, warm: bool, weights: NDArray |
         # The line search is at the end of its digits; coordinate steps have more.
         run.begin(FINISH)
     return ascend(run, random)
-
-
-def _worth_descending(run: Run) -> bool:
-    """Whether the start, which was looked at, is so close that a descent is as fast as SDCA.
-
-    Hinges descend only on tables, by steps of Newton's method, which are quick from far off too.
-    """
-    return run.problem.loss.sparse_duals or run.history[-1].relative_gap <= MAX_GAP_TO_DESCEND
 
 
 def _first_weights(run: Run) -> NDArray:
