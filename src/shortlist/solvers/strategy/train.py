@@ -74,9 +74,8 @@ MIN_SHARE_IN_DOUBLE = 0.05
 # model that it comes from, which need not be those of the duals.
 MAX_GAP_RATIO_NEARLY_SOLVED = 4.0
 # After a change of the data a descent goes on from the last model's weights if the relative gap of
-# this start is at most so much. From farther off SDCA first visits the rows that changed, and all
-# others: softmax on 3000 rows of CLINC150, 30 of them relabelled, takes 6 and 26 epochs at C = 10
-# and 100 instead of 17 and 31, and a fit 16 and 28.
+# this start is at most so much. From farther off SDCA first visits the rows that changed, and those
+# that hold the gap. If that is slow, a descent goes on with hinges, and SDCA with other losses.
 MAX_GAP_TO_DESCEND = 0.1
 # Nanoseconds a score of a visit's step for its duals.
 NS_STEP = 12.0
