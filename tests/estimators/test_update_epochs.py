@@ -15,19 +15,27 @@ SEEDS = (0, 1, 2)
 MOST_KEPT_FITS = 18
 KINDS = ("added", "removed", "relabelled", "new class", "class removed")
 FEW = 15
-# How much of a fit's epochs an update may take on embeddings, wrong labels excepted: 0.73 at most
-# were measured, by one-vs-all hinges.
-MOST_OF_SMALL_CHANGES = 0.8
+# How much of a fit's epochs an update may take on embeddings, up to C = 10 and for all changes but
+# wrong labels at C = 100. One-vs-all logistic losses take 0.70 with a new class at C = 100, hinges
+# 0.72 with wrong labels at C = 10; wrong labels at C = 100 take up to 0.94.
+MOST_ON_EMBEDDINGS = 0.8
 # How much of a fit's epochs an update may take, by the kind of change and C. Wrong labels and new
 # classes change the optimum as a whole where C is large.
 SHARES = {
     ("added", 0.1): 0.35,
-    ("added", 1.0): 0.5,
-    ("added", 10.0): 0.7,
+    ("added", 1.0): 0.4,
+    ("added", 10.0): 0.55,
     ("removed", 0.1): 0.35,
-    ("removed", 1.0): 0.5,
-    ("removed", 10.0): 0.7,
+    ("removed", 1.0): 0.4,
+    ("removed", 10.0): 0.55,
+    ("relabelled", 0.1): 0.6,
+    ("relabelled", 1.0): 0.85,
+    ("class removed", 0.1): 0.85,
+    ("class removed", 1.0): 0.85,
+    ("class removed", 10.0): 0.85,
 }
+# One wrong label in a thousand, by C: 0.25 and 0.48 were measured.
+SHARES_OF_A_THOUSANDTH = {1.0: 0.35, 10.0: 0.6}
 
 
 @pytest.fixture(scope="module")
@@ -51,17 +59,17 @@ def objective(loss, C, model, X, y):
     return 0.5 * norm + C * VALUES[loss](scores - own[:, None]).sum()
 
 
-def changed(kind, X, y):
+def changed(kind, X, y, few):
     """Rows to fit, what to update with, and the rows as they are then."""
     if kind == "added":
-        return (X[:-FEW], y[:-FEW]), {"X_new": X[-FEW:], "y_new": y[-FEW:]}, (X, y)
-    first = np.arange(FEW)
+        return (X[:-few], y[:-few]), {"X_new": X[-few:], "y_new": y[-few:]}, (X, y)
+    first = np.arange(few)
     if kind == "removed":
-        return (X, y), {"removed": first}, (X[FEW:], y[FEW:])
+        return (X, y), {"removed": first}, (X[few:], y[few:])
     if kind == "relabelled":
-        other = np.roll(y[:FEW], 1)
-        given = {"X_new": X[:FEW], "y_new": other, "removed": first}
-        return (X, y), given, (np.r_[X[FEW:], X[:FEW]], np.r_[y[FEW:], other])
+        other = np.roll(y[:few], 1)
+        given = {"X_new": X[:few], "y_new": other, "removed": first}
+        return (X, y), given, (np.r_[X[few:], X[:few]], np.r_[y[few:], other])
     known = y != 9
     if kind == "class removed":
         return (X, y), {"removed": ~known}, (X[known], y[known])
@@ -85,9 +93,9 @@ def fitted(params, X, y):
     return model
 
 
-def epochs_of_both(params, kind, X, y):
+def epochs_of_both(params, kind, X, y, few=FEW):
     """Epochs of an update and of a fit, both certified."""
-    before, given, after = changed(kind, X, y)
+    before, given, after = changed(kind, X, y, few)
     model = fitted(params, *before).update(**given)
     fresh = fitted(params, *after)
     for one in (model, fresh):
@@ -153,5 +161,15 @@ def test_nor_on_embeddings(params, kind):
     """Fits begin with SDCA and end with it or with a descent. Means of two draws of the data."""
     pairs = [epochs_of_both(params | {"random_state": 0}, kind, *embeddings(s)) for s in (0, 1)]
     update, fit = np.mean(pairs, axis=0)
-    most = 1.0 if kind == "relabelled" else MOST_OF_SMALL_CHANGES
+    most = 1.0 if (kind, params["C"]) == ("relabelled", 100.0) else MOST_ON_EMBEDDINGS
     assert update <= most * fit
+
+
+@pytest.mark.parametrize("C", SHARES_OF_A_THOUSANDTH)
+@pytest.mark.parametrize("loss", ["softmax", "smooth_hinge", "hinge", "ova_hinge"])
+def test_one_wrong_label_in_a_thousand_takes_part_of_a_fit(loss, C):
+    """The others that it concerns are few: only they are visited."""
+    X, y = embeddings(0, n=3000, d=64, m=40)
+    params = {"loss": loss, "C": C, "random_state": 0}
+    update, fit = epochs_of_both(params, "relabelled", X, y, few=3)
+    assert update <= SHARES_OF_A_THOUSANDTH[C] * fit

@@ -1,21 +1,26 @@
-"""Where an update begins: weights of new classes, multiples of weights, duals between others."""
+"""Where an update begins: weights, multiples of them, duals between others; whom it visits."""
 
 import numpy as np
 import pytest
 
 from shortlist import losses
+from shortlist.losses.domains import feasible
 from shortlist.solvers.problem import Problem
 from shortlist.solvers.storage.base import State
 from shortlist.solvers.strategy import changed_data
 from shortlist.solvers.strategy.changed_data import (
+    GAP_SHARE_LEFT_OUT,
     MAX_GRADIENT_SHARE_LEFT,
     STEP_OF_MULTIPLE,
+    WANTED_SHARE_LEFT_OUT,
     best_multiple,
+    holders_of_gap,
     smooth_relative,
     train_new_classes,
 )
 from shortlist.solvers.strategy.starts import move_towards
-from tests.solvers.problems import make_data, make_problem
+from shortlist.solvers.threads import Crew
+from tests.solvers.problems import make_costs, make_data, make_problem
 
 NEW = np.array([1, 4])
 LOSSES = ["softmax", "smooth_hinge", "hinge", "ova_logistic", "ova_hinge"]
@@ -111,3 +116,45 @@ def test_duals_move_as_far_as_the_dual_objective_rises(name):
     assert min(values) >= max(ends)
     assert values[0] == pytest.approx(values[1], rel=1e-9)
     assert max(ends) < max(values)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("storage", ["dense", "csr", "gram"])
+@pytest.mark.parametrize("name", LOSSES)
+def test_shares_of_the_gap_are_those_of_the_formula(name, storage, dtype):
+    """C_i (L + L* - <s, v>); none is negative, and they add up to the gap."""
+    X, y = make_data(n=60, d=5, m=6, dtype=dtype)
+    cost = make_costs(60)
+    problem = make_problem(storage, losses.get(name), X, y, cost)
+    state = problem.zero_state()
+    for _ in problem.storage.epoch(problem.loss, np.arange(30), state, problem.costs, 1, Crew()):
+        pass
+    shares = np.zeros(60)
+    found = problem.certify(state, shares=shares)
+    # In single precision duals are moved into their domain for a certificate in double.
+    v = feasible(problem.loss.spec, state.duals.astype(np.float64), y)
+    scores = X.astype(np.float64) @ (X.T.astype(np.float64) @ (-cost[:, None] * v))
+    conjugates = problem.loss.row_conjugates(v, y)
+    formula = problem.loss.value(scores, y) + conjugates - np.sum(scores * v, axis=1)
+    np.testing.assert_allclose(shares, cost * formula, atol=1e-12 if dtype is np.float64 else 1e-5)
+    assert shares.sum() == pytest.approx(found.primal - found.dual - found.rounding, rel=1e-6)
+
+
+@pytest.mark.parametrize("wanted", [1e-3, 10.0])
+def test_the_fewest_examples_that_hold_the_gap(wanted):
+    shares = np.random.default_rng(0).permutation(0.9 ** np.arange(100.0))
+    shares[::7] = -1e-9  # rounding
+    rows = holders_of_gap(shares, wanted)
+    left_out = np.delete(shares, rows)
+    most = max(GAP_SHARE_LEFT_OUT * np.maximum(shares, 0.0).sum(), WANTED_SHARE_LEFT_OUT * wanted)
+    assert np.maximum(left_out, 0.0).sum() <= most
+    # One more would be too many, and those that stay hold more than any that is left out.
+    assert np.maximum(left_out, 0.0).sum() + shares[rows].min() > most
+    assert shares[rows].min() >= left_out.max()
+    assert (np.diff(rows) > 0).all()
+
+
+def test_nobody_holds_a_gap_that_is_small_enough():
+    assert not holders_of_gap(np.full(10, 1e-3), 1.0).size
+    assert not holders_of_gap(np.zeros(0), 1.0).size
+    assert not holders_of_gap(np.zeros(10), 0.0).size

@@ -38,6 +38,7 @@ from shortlist.estimators.limited import check_memory_limit
 from shortlist.losses.base import Loss
 from shortlist.solvers.duals import Duals
 from shortlist.solvers.storage.base import (
+    NO_SHARES,
     Costs,
     NoSupportVisits,
     OutdatedWeightsError,
@@ -274,8 +275,16 @@ class RemoteStorage(ExplicitWeights, NoSupportVisits):
     # --- sums over examples ----------------------------------------------------------------------
 
     def certify(
-        self, loss: Loss, weights: NDArray, duals: Any, costs: Costs, crew: Crew, double: bool
+        self,
+        loss: Loss,
+        weights: NDArray,
+        duals: Any,
+        costs: Costs,
+        crew: Crew,
+        double: bool,
+        shares: NDArray = NO_SHARES,
     ) -> Sums:
+        """Sums of all workers; shares of the gap stay with them."""
         self._send(costs)
         there = self.group.put(weights)
         found = self.group.ask("certify", lambda _: (loss, there, double))

@@ -187,7 +187,7 @@ def from_changed_rows(last: LastFit, problem: Problem, classes: NDArray, kept: N
         changed[len(kept) :] = True
         move_towards(problem, state, _with_shares(problem, smooth, duals, weights, changed, new))
     few = problem.storage.n - len(kept) <= MAX_SHARE_OF_FRESH_ROWS * problem.storage.n
-    if few and not new.size:  # all rows have to make room for a new class
+    if few:
         state.fresh = np.arange(len(kept), problem.storage.n)
     state.best = weights
     descends = problem.loss.convex and solution.result.by_descent and trained

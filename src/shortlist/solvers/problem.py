@@ -26,6 +26,7 @@ from shortlist.solvers.records.certificate import (
     rounding_in_weights,
 )
 from shortlist.solvers.storage.base import (
+    NO_SHARES,
     STANDARD_DEVIATIONS,
     Costs,
     KeptScores,
@@ -156,12 +157,20 @@ class Problem:
     def zero_duals(self) -> Duals:
         return self.storage.zero_duals(self.n_classes, self.loss.sparse_duals)
 
-    def certify(self, state: State, wanted: float = 0.0, best: float = np.inf) -> Certificate:
+    def certify(
+        self,
+        state: State,
+        wanted: float = 0.0,
+        best: float = np.inf,
+        shares: NDArray = NO_SHARES,
+    ) -> Certificate:
         """The gap of the state's weights and duals, which belong together but for rounding.
 
         Where the bound on rounding is more than a part of ``wanted``, the gap asked for, weights
         are rebuilt from the duals, or the sums computed in double. They are also where the dual
         bound is good enough for another primal, ``best``, but for rounding.
+
+        ``shares`` takes each example's share of the gap, where rows are at hand.
         """
         storage = self.storage
         single = storage.dtype != np.float64
@@ -172,10 +181,10 @@ class Problem:
             drift = rounding_in_weights(state.rounding, storage.dtype)
         try:
             # Without explicit weights |W|^2 is a sum of products: single precision rounds it more.
-            found = self._certificate(state, drift, double=not storage.explicit)
+            found = self._certificate(state, drift, not storage.explicit, shares)
         except OutdatedWeightsError:
             self.rebuild(state)
-            return self.certify(state, wanted, best)
+            return self.certify(state, wanted, best, shares)
         if single and storage.explicit:
             if found.rounding > most:
                 # Double decides, unless the gap is too large with or without rounding.
@@ -183,12 +192,15 @@ class Problem:
             else:
                 decisive = best - found.dual <= wanted < best - found.alone
             if decisive:
-                found = self._certificate(state, drift, double=True)
+                found = self._certificate(state, drift, True, shares)
         return found
 
-    def _certificate(self, state: State, drift: float, double: bool) -> Certificate:
+    def _certificate(
+        self, state: State, drift: float, double: bool, shares: NDArray
+    ) -> Certificate:
         storage = self.storage
-        sums = storage.certify(self.loss, state.weights, state.duals, self.costs, self.crew, double)
+        given = (self.loss, state.weights, state.duals, self.costs, self.crew, double)
+        sums = storage.certify(*given, shares) if shares.size else storage.certify(*given)
         norm = storage.squared_norm(state.weights)
         dtype = np.dtype(np.float64) if double else storage.dtype
         column = storage.largest_column(state.weights)

@@ -247,15 +247,18 @@ def _absolute_sum(g):
 
 
 @njit
-def certify_scores(loss, scores, first, y, cost, kappa, duals, smooth, blur, sums):
+def certify_scores(loss, scores, first, y, cost, kappa, duals, smooth, blur, sums, shares):
     """Add to ``sums``, over the examples whose scores are given, the parts of a certificate.
 
     0: C L(s)    1: C L*(v)    2: C <s, v>    3: (C |x| |grad L - v|_1)^2
     4: C (|L| + |L*| + sum_j |s_j v_j|)
 
-    The last two bound the effect of rounding (see ``solvers.records.certificate``). A loss that is
-    not ``smooth`` may have a kink between the scores and those that rounding has moved by up to
-    ``blur`` |x|: so the longest gradient near by counts. Changes the scores.
+    C (L(s) + L*(v) - <s, v>) of each example is put into ``shares``, if that has room for all
+    examples. It is zero if v is a gradient at s, and positive otherwise; they add up to the gap.
+
+    The last two sums bound the effect of rounding (see ``solvers.records.certificate``). A loss
+    that is not ``smooth`` may have a kink between the scores and those that rounding has moved by
+    up to ``blur`` |x|: so the longest gradient near by counts. Changes the scores.
     """
     m = scores.shape[1]
     work = np.empty((2, m), scores.dtype)
@@ -279,6 +282,8 @@ def certify_scores(loss, scores, first, y, cost, kappa, duals, smooth, blur, sum
         sums[2] += cost[i] * product
         sums[3] += kappa[i] * (cost[i] * distance) ** 2
         sums[4] += cost[i] * (abs(value) + abs(conjugate) + size)
+        if i < shares.shape[0]:
+            shares[i] = cost[i] * (value + conjugate - product)
 
 
 @njit

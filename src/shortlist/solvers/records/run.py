@@ -12,7 +12,7 @@ from shortlist.solvers.problem import Problem
 from shortlist.solvers.records.certificate import Certificate, Point, distance_to_optimum
 from shortlist.solvers.records.checkpoint import ASCENT, FINISH, Keeper, Snapshot, Stage
 from shortlist.solvers.records.result import Evaluation, Result
-from shortlist.solvers.storage.base import State
+from shortlist.solvers.storage.base import NO_SHARES, State
 
 # The allowance between a primal and a dual bound of different evaluations, in units in the last
 # place of the primal. It comes on top of the bounds on rounding.
@@ -181,16 +181,16 @@ class Run:
             self.bound_alone -= self.doubt
             self.doubt = 0.0
 
-    def certify(self) -> Evaluation:
-        """Compute the gap of the state and note it."""
+    def certify(self, shares: NDArray = NO_SHARES) -> Evaluation:
+        """Compute the gap of the state and note it, and ``shares`` of it (see ``Problem``)."""
         wanted = self.wanted
-        found = self.problem.certify(self.state, wanted, self.primal)
+        found = self.problem.certify(self.state, wanted, self.primal, shares)
         if found.rounding > 0.0 and self.bound == 0.0 and self.problem.storage.explicit:
             # Only now is it known how small a gap is wanted, and so how much rounding may add.
             less = self.tol * max(min(found.primal, self.at_zero - found.dual), 0.0)
             may_be_met = found.primal - found.dual - found.rounding <= less
             if less < 0.5 * wanted and may_be_met:
-                found = self.problem.certify(self.state, less, self.primal)
+                found = self.problem.certify(self.state, less, self.primal, shares)
         self.rounding = found.rounding
         return self.record(found, self.state.weights)
 

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 STANDARD_DEVIATIONS = 6.0
 # Bytes of a temporary array.
 CHUNK_BYTES = 1 << 26
+# Room for no example's share of the gap: it is not asked for.
+NO_SHARES = np.empty(0)
 
 
 @dataclass(frozen=True)
@@ -228,8 +230,17 @@ class Storage(Protocol):
     # puts what visits changed into the state.
     def open_support(self, rows: NDArray, state: State, costs: Costs) -> Support: ...
     def close_support(self, support: Support, state: State, costs: Costs) -> None: ...
+    # Each example's share of the gap is put into ``shares``, if it has room for them. It is asked
+    # for only where rows are at hand.
     def certify(
-        self, loss: Loss, weights: NDArray, duals: Duals, costs: Costs, crew: Crew, double: bool
+        self,
+        loss: Loss,
+        weights: NDArray,
+        duals: Duals,
+        costs: Costs,
+        crew: Crew,
+        double: bool,
+        shares: NDArray = ...,
     ) -> Sums: ...
     def rebuild(self, duals: Duals, cost: NDArray) -> NDArray: ...
     def loss_gradient(

@@ -24,6 +24,7 @@ from shortlist.solvers.kernels.rows import add_rows, add_to_classes, score_rows
 from shortlist.solvers.kernels.visit import visit_in_turn
 from shortlist.solvers.memory import training_bytes
 from shortlist.solvers.storage.base import (
+    NO_SHARES,
     Costs,
     State,
     Sums,
@@ -136,11 +137,18 @@ class FeatureStorage(ExplicitWeights, LocalDuals):
         return support_pass(self, loss, rows, state, costs, ONE_ROUND)
 
     def certify(
-        self, loss: Loss, weights: NDArray, duals: Duals, costs: Costs, crew: Crew, double: bool
+        self,
+        loss: Loss,
+        weights: NDArray,
+        duals: Duals,
+        costs: Costs,
+        crew: Crew,
+        double: bool,
+        shares: NDArray = NO_SHARES,
     ) -> Sums:
         """What a certificate needs to know of the examples; ``double`` asks for float64."""
         if double and self.dtype != np.float64:
-            return self._certify_in_double(loss, weights, duals, costs, crew)
+            return self._certify_in_double(loss, weights, duals, costs, crew, shares)
         w = np.ascontiguousarray(weights, self.dtype)
         blur = error_of_scores(self.width, self.largest_column(w), self.dtype)
 
@@ -158,13 +166,20 @@ class FeatureStorage(ExplicitWeights, LocalDuals):
                     loss.smooth,
                     blur,
                     sums,
+                    shares,
                 )
             return sums
 
         return Sums(*np.sum(self._in_parts(part, w.shape[1], crew), axis=0))
 
     def _certify_in_double(
-        self, loss: Loss, weights: NDArray, duals: Duals, costs: Costs, crew: Crew
+        self,
+        loss: Loss,
+        weights: NDArray,
+        duals: Duals,
+        costs: Costs,
+        crew: Crew,
+        shares: NDArray,
     ) -> Sums:
         """Of duals that lie in their domain in double too."""
         w = np.ascontiguousarray(weights, np.float64)
@@ -174,7 +189,7 @@ class FeatureStorage(ExplicitWeights, LocalDuals):
             for rows, double, own in self._parts_in_double(begin, end, costs, w.shape[1]):
                 v = as_array(duals[rows]).astype(np.float64)
                 inside = feasible(loss.spec, v, own.y)
-                found = double.certify(loss, w, inside, own, Crew(), double=False)
+                found = double.certify(loss, w, inside, own, Crew(), False, shares[rows])
                 moves = np.einsum("ij,ij->i", inside - v, inside - v)
                 sums += found._replace(moves=float(own.cost**2 * double.kappa @ moves))
             return sums

@@ -15,6 +15,7 @@ from shortlist.solvers.kernels.inner import add_listed
 from shortlist.solvers.kernels.rows import GramRows
 from shortlist.solvers.kernels.visit import visit_block, visit_in_turn
 from shortlist.solvers.storage.base import (
+    NO_SHARES,
     Costs,
     KeptScores,
     Lengths,
@@ -230,7 +231,14 @@ class GramStorage(LocalDuals):
         support.put_back()
 
     def certify(
-        self, loss: Loss, weights: NDArray, duals: Duals, costs: Costs, crew: Crew, double: bool
+        self,
+        loss: Loss,
+        weights: NDArray,
+        duals: Duals,
+        costs: Costs,
+        crew: Crew,
+        double: bool,
+        shares: NDArray = NO_SHARES,
     ) -> Sums:
         totals = np.zeros(5)
         if double:
@@ -252,6 +260,7 @@ class GramStorage(LocalDuals):
                 loss.smooth,
                 0.0,
                 totals,
+                shares,
             )
         return Sums(*totals)
 

@@ -27,7 +27,7 @@ from shortlist.solvers.duals import (
     spread,
     taken_duals,
 )
-from shortlist.solvers.storage.base import Costs, NoSupportVisits, State, Sums
+from shortlist.solvers.storage.base import NO_SHARES, Costs, NoSupportVisits, State, Sums
 from shortlist.solvers.storage.csr import CsrStorage
 from shortlist.solvers.storage.dense import DenseStorage
 from shortlist.solvers.storage.explicit import ExplicitWeights
@@ -233,12 +233,19 @@ class PiecedStorage(ExplicitWeights, LocalDuals, NoSupportVisits):
     # --- sums over examples ----------------------------------------------------------------------
 
     def certify(
-        self, loss: Loss, weights: NDArray, duals: Duals, costs: Costs, crew: Crew, double: bool
+        self,
+        loss: Loss,
+        weights: NDArray,
+        duals: Duals,
+        costs: Costs,
+        crew: Crew,
+        double: bool,
+        shares: NDArray = NO_SHARES,
     ) -> Sums:
         totals = np.zeros(len(Sums._fields))
         for part, piece in self._pieces():
             own = self._costs(costs, part)
-            totals += piece.certify(loss, weights, duals[part], own, crew, double)
+            totals += piece.certify(loss, weights, duals[part], own, crew, double, shares[part])
             self._release(duals)
         return Sums(*totals)
 

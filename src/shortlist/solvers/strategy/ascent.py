@@ -4,11 +4,13 @@ import math
 
 import numpy as np
 
+from shortlist.solvers.problem import Problem
 from shortlist.solvers.records.checkpoint import ASCENT
 from shortlist.solvers.records.result import Evaluation
 from shortlist.solvers.records.run import Run
 from shortlist.solvers.storage.base import active_examples
 from shortlist.solvers.storage.support import polish_support
+from shortlist.solvers.strategy.changed_data import holders_of_gap
 from shortlist.solvers.strategy.double import COARSE, is_too_coarse
 
 # Of the gap estimated during an epoch, the share that is expected to be left at its end.
@@ -55,6 +57,10 @@ MAX_EPOCHS_ON_SUPPORT = 15.0
 GAP_SHARE_OF_PART, MAX_PART = 0.9, 0.5
 # Passes over new examples before all are visited. More gain little: the others have to follow.
 FRESH_PASSES = 1
+# Examples that hold the gap are visited again and again while an epoch of such visits leaves at
+# most this share of it. A look counts as so many epochs, by its time on CLINC150. Epochs over all
+# examples leave 0.4 to 0.7 there (C = 10).
+MAX_GAP_RATIO_PER_EPOCH, EPOCHS_OF_A_LOOK = 0.6, 0.33
 # Training stops after so many looks in a row without progress. The bound on rounding is part of the
 # gap and hides the last digits that are still gained.
 MAX_IDLE_LOOKS = 4
@@ -73,7 +79,7 @@ def ascend(run: Run, random: np.random.Generator, patience: float = np.inf) -> s
     problem = run.problem
     active = active_examples(problem.costs)
     every = min(max(active.size // MIN_MEASURED_EXAMPLES, 1), MAX_MEASURED_EVERY)
-    on_support = problem.loss.sparse_duals and np.isfinite(problem.storage.support_price)
+    on_support = _visits_support(problem)
     looks = _Looks(run, patience)
     while run.epochs < run.max_epochs:
         order = random.permutation(active)[: math.ceil(looks.part * active.size)]
@@ -198,11 +204,44 @@ def visit_fresh(run: Run, random: np.random.Generator) -> bool:
     fresh = np.intersect1d(active, new)
     for _ in range(FRESH_PASSES if fresh.size else 0):
         _epoch(run, random.permutation(fresh), 1, fresh.size / active.size)
-    if problem.loss.sparse_duals and np.isfinite(problem.storage.support_price):
+    if _visits_support(problem):
         _polish(run, random, MAX_EPOCHS_ON_SUPPORT)
-    solved = run.certify().within(run.tol)
+    solved = _visit_holders(run, random)
     run.begin(ASCENT)  # what this has gained says nothing of the epochs that follow
     return solved
+
+
+def _visit_holders(run: Run, random: np.random.Generator) -> bool:
+    """Visit the examples that hold the gap, and the support, as long as that pays.
+
+    A look tells each example's share of the gap. After a small change few examples hold nearly all
+    of it: those that changed, and others near them. Returns whether the gap is small enough.
+    """
+    problem, storage = run.problem, run.problem.storage
+    active = active_examples(problem.costs).size
+    shares = np.zeros(storage.n if storage.rows_at_hand else 0)
+    most = np.array([np.inf, np.inf])
+    while True:
+        found = run.certify(shares)
+        if found.within(run.tol):
+            return True
+        rows = holders_of_gap(shares, run.wanted)
+        # The second is that of the best weights and the best bound met so far.
+        gaps = np.array([shares.sum(), found.gap])
+        pays = rows.size and (gaps <= most).any()
+        if not pays or run.epochs >= run.max_epochs:
+            return False
+        run.notify()
+        part = rows.size / active
+        most = MAX_GAP_RATIO_PER_EPOCH ** (part + EPOCHS_OF_A_LOOK) * gaps
+        _epoch(run, random.permutation(rows), 1, part)
+        if _visits_support(problem):
+            _polish(run, random, MAX_EPOCHS_ON_SUPPORT)
+
+
+def _visits_support(problem: Problem) -> bool:
+    """Whether there are visits on the support between epochs."""
+    return problem.loss.sparse_duals and bool(np.isfinite(problem.storage.support_price))
 
 
 def _polish(run: Run, random: np.random.Generator, epochs: float) -> None:

@@ -1,10 +1,11 @@
-"""Weights to begin with when the data has changed: where an update begins.
+"""When the data has changed: weights that an update begins with, and examples that it visits.
 
 ``train_new_classes``  finds the new columns of W, all others as they are
 ``best_multiple``      finds t W, with t between 0, a cold start, and 1
+``holders_of_gap``     finds the few examples that hold nearly all of the gap
 
-Both work on the scores of the old classes, which stay as they are or are multiplied. So one
-product with all of W is enough.
+The first two work on the scores of the old classes, which stay as they are or are multiplied. So
+one product with all of W is enough.
 """
 
 import numpy as np
@@ -24,6 +25,11 @@ MAX_GRADIENT_SHARE_LEFT = 0.03
 STEP_OF_MULTIPLE = 0.05
 # The smoothing of a loss with kinks, whose gradients tell how to descend.
 SMOOTHING = 0.1
+# Examples are left out that together hold at most the first share of the gap, or the second one of
+# the gap asked for. With 0.003, 0.01, 0.03 and 0.1 of the gap, updates by 15 wrong labels of
+# CLINC150 at C = 10 take 0.56, 0.50, 0.44 and 0.46 epochs with the smooth hinge and 3.1, 2.9, 2.7
+# and 2.8 with the hinge; by 150 of them 2.0, 1.5, 1.5 and 1.2, and 5.8, 5.7, 5.6 and 4.4.
+GAP_SHARE_LEFT_OUT, WANTED_SHARE_LEFT_OUT = 0.1, 0.3
 
 
 def smooth_relative(loss: Loss) -> Loss | None:
@@ -94,3 +100,17 @@ def best_multiple(problem: Problem, weights: NDArray) -> NDArray:
             break  # P is convex along the ray
         best, lowest = float(t), primal
     return weights * weights.dtype.type(best)
+
+
+def holders_of_gap(shares: NDArray, wanted: float) -> NDArray:
+    """The fewest examples that hold all of the gap but GAP_SHARE_LEFT_OUT of it.
+
+    ``shares`` are those of all examples, C_i (L(s_i) + L*(v_i) - <s_i, v_i>). A visit takes its
+    example's share away. None are left if the gap is far below the one ``wanted``.
+    """
+    order = np.argsort(shares)
+    held = np.cumsum(np.maximum(shares[order], 0.0))
+    little = WANTED_SHARE_LEFT_OUT * wanted
+    if held.size:
+        little = max(little, GAP_SHARE_LEFT_OUT * held[-1])
+    return np.sort(order[np.searchsorted(held, little, side="right") :])
