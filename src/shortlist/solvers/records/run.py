@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shortlist._compiling import compilation
-from shortlist.solvers.problem import Problem
+from shortlist.solvers.problem import Problem, rounds_too_much
 from shortlist.solvers.records.certificate import Certificate, Point, distance_to_optimum
 from shortlist.solvers.records.checkpoint import ASCENT, FINISH, Keeper, Snapshot, Stage
 from shortlist.solvers.records.result import Evaluation, Result
@@ -189,7 +189,7 @@ class Run:
             # Only now is it known how small a gap is wanted, and so how much rounding may add.
             less = self.tol * max(min(found.primal, self.at_zero - found.dual), 0.0)
             may_be_met = found.primal - found.dual - found.rounding <= less
-            if less < 0.5 * wanted and may_be_met:
+            if less < 0.5 * wanted and may_be_met and rounds_too_much(found, less):
                 found = self.problem.certify(self.state, less, self.primal, shares)
         self.rounding = found.rounding
         return self.record(found, self.state.weights)

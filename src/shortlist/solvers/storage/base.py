@@ -8,7 +8,7 @@ intercept; or A = -C v, shape (n, m), where examples are known by their inner pr
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import pairwise
 from math import sqrt
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
@@ -16,6 +16,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from shortlist._blas import blas_for
+from shortlist._native import SIGNAL_STRIDE
 from shortlist.losses.base import Loss
 from shortlist.solvers.duals import Duals, readable
 from shortlist.solvers.kernels import rows
@@ -75,7 +77,8 @@ class Support:
 
     Changes below ``least_change`` wait for a later round. It is ``postponed`` times the mean change
     of the last round, where looking at an example costs less than changing it, and zero elsewhere.
-    ``price`` is the storage's ``support_price`` unless it is set.
+    ``price`` is the storage's ``support_price`` unless it is set. ``crew`` are threads that visits
+    may use.
     """
 
     view: Any
@@ -89,6 +92,7 @@ class Support:
     postponed: ClassVar[float] = 0.0
     least_change: float = 0.0
     price: float = 0.0
+    crew: Crew = field(default_factory=Crew)
 
     def visit(self, loss: Loss, order: NDArray) -> tuple[float, int, int]:
         """Visit these examples on their support.
@@ -96,21 +100,30 @@ class Support:
         Returns an estimate of their gap, how many entries were visited and how many examples
         change; these are put first in ``order``.
         """
-        gap, rounding, entries, moved, changes = visit_support(
-            loss.spec,
-            self.view,
-            order,
-            self.by_class,
-            self.y,
-            self.cost,
-            self.kappa,
-            self.kept_duals(),
-            loss.fewest_classes,
-            self.least_change,
+        bounds = self.part(order)
+        threads = min(self.crew.size, 1 + (bounds.size > 2))
+        signals = np.zeros(threads * SIGNAL_STRIDE, np.int64)
+        found = np.zeros((bounds.size - 1, 5))
+        given = (
+            *(loss.spec, blas_for(self.by_class.dtype), self.view, order, bounds, self.by_class),
+            *(self.y, self.cost, self.kappa, self.kept_duals()),
+            *(loss.fewest_classes, self.least_change, signals, threads),
         )
+        self.crew.together(threads, lambda thread: visit_support(*given, thread, found))
+        gap, rounding, entries, moved, changes = found.sum(axis=0).tolist()
         self.rounding += rounding
-        self.least_change = self.postponed * changes / max(moved, 1)
-        return gap, entries, moved
+        self.least_change = self.postponed * changes / max(moved, 1.0)
+        if len(found) > 1:
+            lists = zip(bounds, found[:, 3].astype(int), strict=False)
+            order[: int(moved)] = np.concatenate([order[a : a + count] for a, count in lists])
+        return gap, int(entries), int(moved)
+
+    def part(self, order: NDArray) -> NDArray:
+        """Bounds of the lists that two threads visit at the same time (``kernels.support``).
+
+        The examples of a list are put together in ``order``. One list unless it is overridden.
+        """
+        return np.array([0, order.size])
 
     def kept_duals(self) -> Any:
         """The duals as visits see them."""

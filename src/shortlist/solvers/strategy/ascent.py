@@ -248,7 +248,7 @@ def _polish(run: Run, random: np.random.Generator, epochs: float) -> None:
     """Visit the support for the time of ``epochs`` epochs, or AFTER_EPOCH.epochs if longer."""
     problem, state = run.problem, run.state
     state.enough = SUPPORT_GAP_SHARE * run.wanted
-    given = (problem.storage, problem.loss, state, problem.costs, random)
+    given = (problem.storage, problem.loss, state, problem.costs, random, problem.crew)
     run.epochs += polish_support(*given, state.enough, epochs)
 
 
