@@ -42,8 +42,12 @@ class GeneratedStorage(LocalDuals, NoDescents, NoSupportVisits):
     def shared_work(self, m: int) -> float:
         return 0.0
 
+    @property
+    def weights_per_class(self) -> int:
+        return int(self.width)
+
     def zero_weights(self, m: int) -> NDArray:
-        return np.zeros((int(self.width), m), self.dtype)
+        return np.zeros((self.weights_per_class, m), self.dtype)
 
     def squared_norm(self, weights: NDArray) -> float | None:
         return float((weights**2).sum())

@@ -129,7 +129,7 @@ class Support:
         return 0.0
 
     def settle(self) -> None:
-        """Put in order what joint steps have left, before the support is closed."""
+        """Put what visits and joint steps have left where it belongs, before the support closes."""
 
 
 class Sums(NamedTuple):
@@ -219,6 +219,9 @@ class Storage(Protocol):
     # Whether there are duals. Without them training is a descent, whose gradients certify it.
     keeps_duals: bool
 
+    # Rows of the weights: a class has so many.
+    @property
+    def weights_per_class(self) -> int: ...
     # Multiplications of the pieces that threads can share; 0: BLAS has its own threads.
     def shared_work(self, m: int) -> float: ...
     def zero_weights(self, m: int) -> NDArray: ...

@@ -41,8 +41,12 @@ class ExplicitWeights(RowsNotAtHand):
         """The losses and their gradient; what rounding does to them is not known."""
         return *self.loss_gradient(loss, weights, costs, crew, False), None
 
+    @property
+    def weights_per_class(self) -> int:
+        return self.d + 1
+
     def zero_weights(self, m: int) -> NDArray:
-        return np.zeros((self.d + 1, m), self.dtype)
+        return np.zeros((self.weights_per_class, m), self.dtype)
 
     def squared_norm(self, weights: NDArray) -> float:
         return squared_norm(weights)

@@ -78,6 +78,10 @@ class GramStorage(NoDescents, LocalDuals):
     def shared_work(self, m: int) -> float:
         return 0.0
 
+    @property
+    def weights_per_class(self) -> int:
+        return self.n
+
     def zero_weights(self, m: int) -> NDArray:
         return np.zeros((self.n, m), self.dtype)
 
@@ -222,8 +226,7 @@ class GramStorage(NoDescents, LocalDuals):
         return self._room[: size * size]
 
     def close_support(self, support: Support, state: State, costs: Costs) -> None:
-        assert isinstance(support, GramSupport)
-        support.put_back()
+        support.settle()
 
     def certify(
         self,

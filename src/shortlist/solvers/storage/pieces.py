@@ -10,6 +10,7 @@ Duals are in memory, in a mapped file, or not kept at all: see ``solvers.placing
 
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from itertools import pairwise
 from typing import Any, Literal, Protocol, TypeVar
 
@@ -100,7 +101,7 @@ class PiecedStorage(ExplicitWeights, LocalDuals, NoSupportVisits):
         self.rows_per_run = rows_of_run(self.rows_per_piece, row_bytes)
         self.bounds = np.append(np.arange(0, self.n, self.rows_per_piece), self.n)
         kappa = np.empty(self.n)
-        for part, piece in self._pieces():
+        for part, piece in self._ahead(self._read, range(self.n_pieces)):
             kappa[part] = piece.kappa
         self.kappa = kappa
         if np.isnan(kappa).any():
@@ -119,12 +120,11 @@ class PiecedStorage(ExplicitWeights, LocalDuals, NoSupportVisits):
         rows.flags.writeable = False  # as all input is: kernels compile once
         return DenseStorage(rows, self.bias, kappa=kappa)
 
-    def _read(self, number: int) -> tuple[slice, FeatureStorage]:
+    def _read(self, number: int, kappa: NDArray | None = None) -> tuple[slice, FeatureStorage]:
+        """A piece; ``kappa`` is that of all examples, if it is known."""
         part = slice(int(self.bounds[number]), int(self.bounds[number + 1]))
         rows = self.source.read(part.start, part.stop)
-        # Not known yet while the storage is being made.
-        kappa = self.kappa[part] if hasattr(self, "kappa") else None
-        return part, self._storage(rows, kappa)
+        return part, self._storage(rows, None if kappa is None else kappa[part])
 
     def _read_mixture(self, mixture: MixedPiece) -> FeatureStorage:
         rows = self.source.read_ranges(mixture.ranges)
@@ -132,7 +132,7 @@ class PiecedStorage(ExplicitWeights, LocalDuals, NoSupportVisits):
 
     def _pieces(self) -> Iterator[tuple[slice, FeatureStorage]]:
         """All pieces, as they lie in the data."""
-        return self._ahead(self._read, range(self.n_pieces))
+        return self._ahead(partial(self._read, kappa=self.kappa), range(self.n_pieces))
 
     @staticmethod
     def _ahead(read: Callable[[int], Read], numbers: Sequence[int]) -> Iterator[Read]:

@@ -71,7 +71,7 @@ def plan(problem: Problem, weights: NDArray | None = None, late: bool = False) -
     # Where a loss is not convex, the path decides which minimum is found: the plain one.
     if not (storage.explicit and problem.loss.convex):
         return Plan(Kind.NONE)
-    d = storage.zero_weights(1).shape[0]
+    d = storage.weights_per_class
     if m * d > MAX_COUPLED_WEIGHTS:
         if has_small_scores(problem):
             return Plan(Kind.UNIFORM, steps=STEPS_WITH_BLOCKS)

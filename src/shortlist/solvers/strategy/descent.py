@@ -60,7 +60,7 @@ class _Descent:
         self.intercept = FreeIntercept.of(run.problem) if free else None
         self.best_bound = -np.inf
         self.best_for_dual: Point | None = None
-        size = run.problem.storage.zero_weights(1).size * run.problem.n_classes
+        size = run.problem.storage.weights_per_class * run.problem.n_classes
         kept = int(min(max(MAX_KEPT_NUMBERS // (2 * size), 3), MAX_COMBINED))
         self.recent: deque[tuple[NDArray, NDArray]] = deque(maxlen=kept)
         self.missed_prediction = np.inf

@@ -283,7 +283,7 @@ def _packed_hessian(
 def has_few_moments(problem: Problem) -> bool:
     """Whether second moments are no large matrix: features are dense, and few for the examples."""
     storage = problem.storage
-    dense = storage.width == storage.zero_weights(1).size
+    dense = storage.width == storage.weights_per_class
     return dense and MOMENT_SAMPLES_PER_FEATURE * storage.width <= storage.n
 
 

@@ -165,7 +165,7 @@ def suits_multipliers(problem: Problem) -> bool:
         return False
     if not (storage.explicit and storage.rows_at_hand and problem.keeps_duals):
         return False
-    d = storage.zero_weights(1).size
+    d = storage.weights_per_class
     return m * d <= MAX_COUPLED_WEIGHTS and storage.n * (d + 6 * m) <= MAX_NUMBERS
 
 
