@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shortlist.losses.base import Loss
-from shortlist.solvers.duals import are_sparse, as_array, readable, rows_at_once, writable
+from shortlist.solvers.duals import array_of, readable, rows_at_once, writable
 from shortlist.solvers.kernels.dual_rows import ListedRows
 from shortlist.solvers.kernels.joint import (
     LAST_DUAL,
@@ -71,11 +71,12 @@ class FeatureSupport(Support):
     def __post_init__(self) -> None:
         self.numbers = self.order.copy()
         self.listed = None
-        if not are_sparse(self.duals) and len(self.by_class) >= MIN_CLASSES_TO_LIST:
+        whole = array_of(self.duals)
+        if whole is not None and len(self.by_class) >= MIN_CLASSES_TO_LIST:
             begin, classes, _, _ = self._list_support()
             places = np.empty(len(self.duals), np.int64)
             places[self.numbers] = np.arange(self.numbers.size)
-            self.listed = ListedRows(as_array(self.duals), places, begin, classes)
+            self.listed = ListedRows(whole, places, begin, classes)
 
     def kept_duals(self) -> Any:
         return self.listed or super().kept_duals()

@@ -21,11 +21,11 @@ from shortlist._memory import release_pages
 from shortlist.losses.base import Loss
 from shortlist.solvers.duals import (
     Duals,
-    are_sparse,
     as_array,
     mapped_duals,
     put_back,
     spread,
+    taken_ahead,
     taken_duals,
 )
 from shortlist.solvers.storage.base import NO_SHARES, Costs, NoSupportVisits, State, Sums
@@ -95,7 +95,7 @@ class PiecedStorage(ExplicitWeights, LocalDuals, NoSupportVisits):
         self.width = source.mean_nonzeros + 1.0
         self.keeps_duals = duals != "none"
         self._duals_place = duals
-        self._most_dual_bytes = most_dual_bytes
+        self.most_dual_bytes = most_dual_bytes
         self.rows_per_piece = max(1, rows_per_piece)
         row_bytes = source.mean_nonzeros * (self.dtype.itemsize + (4 if source.is_sparse else 0))
         self.rows_per_run = rows_of_run(self.rows_per_piece, row_bytes)
@@ -212,8 +212,7 @@ class PiecedStorage(ExplicitWeights, LocalDuals, NoSupportVisits):
 
         def read(number: int) -> tuple[FeatureStorage, Duals | None]:
             mixture, duals = found[number], state.duals
-            # Lists of duals move in their pool while another piece is worked on.
-            ahead = None if are_sparse(duals) else taken_duals(duals, mixture)
+            ahead = taken_ahead(duals, mixture)
             return self._read_mixture(mixture), ahead
 
         for number, (piece, ahead) in enumerate(self._ahead(read, range(len(found)))):
@@ -291,18 +290,15 @@ class PiecedStorage(ExplicitWeights, LocalDuals, NoSupportVisits):
             return np.zeros((0, m), self.dtype)
         if self._duals_place == "mapped":
             return mapped_duals(self.n, m, self.dtype)
-        duals = super().zero_duals(m, sparse)
-        if are_sparse(duals):
-            duals.most_bytes = self._most_dual_bytes
-        return duals
+        return super().zero_duals(m, sparse)
 
     def spread_duals(self, own: float, other: float, costs: Costs, duals: Duals) -> None:
         for part in self._parts(duals):
             spread(own, other, costs.y[part], part, duals)
 
     def scale_duals(self, duals: Duals, factor: float) -> None:
-        if are_sparse(duals):
-            duals *= factor
+        if self._duals_place != "mapped":
+            super().scale_duals(duals, factor)
             return
         for part in self._parts(duals):
             as_array(duals)[part] *= duals.dtype.type(factor)
