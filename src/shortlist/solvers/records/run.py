@@ -11,7 +11,7 @@ from shortlist._compiling import compilation
 from shortlist.solvers.problem import Problem
 from shortlist.solvers.records.certificate import Certificate, Point, distance_to_optimum
 from shortlist.solvers.records.checkpoint import ASCENT, FINISH, Keeper, Snapshot, Stage
-from shortlist.solvers.records.result import Evaluation, Result
+from shortlist.solvers.records.result import Evaluation, Result, Status
 from shortlist.solvers.storage.base import NO_SHARES, State
 
 # The allowance between a primal and a dual bound of different evaluations, in units in the last
@@ -249,15 +249,15 @@ class Run:
         gap = max(self.primal - self.bound, 0.0) + rounding
         return min(distance_to_optimum(gap), self.distance)
 
-    def result(self, status: str) -> Result:
+    def result(self, status: Status) -> Result:
         # Where training did not get far, single precision may be far off.
-        self.resolve_doubt(of_pair=status in ("max_epochs", "stalled"))
+        self.resolve_doubt(of_pair=status in (Status.MAX_EPOCHS, Status.STALLED))
         return Result(
             self.primal,
             min(self.bound, self.primal),
             self.epochs,
             self.seconds,
-            status,
+            str(status),
             self.solver,
             tuple(self.history),
             self.at_zero,

@@ -6,12 +6,12 @@ import numpy as np
 
 from shortlist.solvers.problem import Problem
 from shortlist.solvers.records.checkpoint import ASCENT
-from shortlist.solvers.records.result import Evaluation
+from shortlist.solvers.records.result import Evaluation, Status
 from shortlist.solvers.records.run import Run
 from shortlist.solvers.storage.base import active_examples
 from shortlist.solvers.storage.support import polish_support
 from shortlist.solvers.strategy.changed_data import holders_of_gap
-from shortlist.solvers.strategy.double import COARSE, is_too_coarse
+from shortlist.solvers.strategy.double import is_too_coarse
 
 # Of the gap estimated during an epoch, the share that is expected to be left at its end.
 FIRST_SHARE_LEFT = 0.3
@@ -70,10 +70,10 @@ MIN_GAP_RATIO_IDLE = 0.99
 MAX_GAP_ULPS_TO_STALL = 1e4
 
 
-def ascend(run: Run, random: np.random.Generator, patience: float = np.inf) -> str:
+def ascend(run: Run, random: np.random.Generator, patience: float = np.inf) -> Status:
     """Visit all examples, epoch by epoch, until the gap is small enough.
 
-    Returns a status; "slow" if the epochs predicted from the rate so far exceed ``patience`` or
+    Returns a status; SLOW if the epochs predicted from the rate so far exceed ``patience`` or
     those that are left, or if too many have been spent; or COARSE.
     """
     problem = run.problem
@@ -89,14 +89,14 @@ def ascend(run: Run, random: np.random.Generator, patience: float = np.inf) -> s
             # A warm start was looked at before and has most of its support: no limit by epochs.
             late = np.inf if looks.first else run.epochs - looks.first_epoch
             _polish(run, random, min(late, MAX_EPOCHS_ON_SUPPORT))
-        status = looks.judge(run.certify(), estimate) if looks.due(estimate) else ""
-        if status not in ("slow", "stalled", COARSE):
+        status = looks.judge(run.certify(), estimate) if looks.due(estimate) else None
+        if status not in (Status.SLOW, Status.STALLED, Status.COARSE):
             run.notify()
         if status:
             return status
     if not run.history or run.history[-1].epoch < run.epochs:
         run.certify()
-    return "converged" if run.history[-1].within(run.tol) else "max_epochs"
+    return Status.CONVERGED if run.history[-1].within(run.tol) else Status.MAX_EPOCHS
 
 
 class _Looks:
@@ -135,31 +135,31 @@ class _Looks:
         self.last_estimate = estimate
         return bool(promising or due)
 
-    def judge(self, found: Evaluation, estimate: float) -> str:
-        """A status if training ends here, "" to go on, "slow" or COARSE for another way."""
+    def judge(self, found: Evaluation, estimate: float) -> Status | None:
+        """A status if training ends here, None to go on, SLOW or COARSE for another way."""
         run = self.run
         if self.resolved and found.within(run.tol):
-            return "converged"
+            return Status.CONVERGED
         if is_too_coarse(run):
-            return COARSE
+            return Status.COARSE
         looks = run.history[self.first :]
         if _stalled(looks, self.eps):
-            return "converged" if found.within(run.tol) else "stalled"
+            return Status.CONVERGED if found.within(run.tol) else Status.STALLED
         spent = run.epochs - self.first_epoch
         self.next = run.epochs + max(1.0, spent)
         self.earliest = run.epochs + MIN_SPENT_SHARE_BETWEEN_LOOKS * spent
         if self.part < 1.0:  # It says little about the rate. Visit all examples next.
             self.part, self.next = 1.0, run.epochs + 1.0
-            return ""
+            return None
         if self._too_slow(looks, spent) and found.gap > MIN_GAP_FOR_DESCENT * found.primal:
-            return "slow"
+            return Status.SLOW
         if estimate > 0:
             self.share_left = min(max(found.gap / estimate, MIN_SHARE_LEFT), MAX_SHARE_LEFT)
         if self.resolved and not self.part_tried:
             self.part = _part_to_visit(found.gap, run.wanted)
         if self.part < 1.0:
             self.part_tried, self.next = True, run.epochs + self.part
-        return ""
+        return None
 
     def _too_slow(self, looks: list[Evaluation], spent: float) -> bool:
         run = self.run

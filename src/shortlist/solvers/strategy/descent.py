@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shortlist.solvers.records.certificate import Point
+from shortlist.solvers.records.result import Status
 from shortlist.solvers.records.run import Run
 from shortlist.solvers.storage.base import squared_norm
 from shortlist.solvers.strategy.conditioning import MIN_STEPS_PER_MODEL, STEPS_NEAR, plan
@@ -41,7 +42,7 @@ MAX_GAP_TO_COMBINE = 1e3
 NOISE_ULPS = 2.0
 
 
-def descend(run: Run, weights: NDArray) -> tuple[str, Point | None]:
+def descend(run: Run, weights: NDArray) -> tuple[Status, Point | None]:
     """Minimise the primal from ``weights``; leaves the best in the run.
 
     Returns a status and the point whose gradients are the best duals met here, None if the
@@ -67,18 +68,18 @@ class _Descent:
         self.keeps_scores = plan(run.problem).kind is Kind.LISTED
         run.problem.kept_scores.forget()
 
-    def go(self, weights: NDArray) -> tuple[str, Point | None]:
+    def go(self, weights: NDArray) -> tuple[Status, Point | None]:
         status = self._minimise(weights)
-        if status != "converged" and self.dtype != np.float64 and self.convex:
+        if status != Status.CONVERGED and self.dtype != np.float64 and self.convex:
             assert self.run.weights is not None
             self._confirm(self.run.weights)
         return status, self.best_for_dual
 
-    def _minimise(self, weights: NDArray) -> str:
+    def _minimise(self, weights: NDArray) -> Status:
         point = self._evaluate(weights)
         self.run.epochs -= 1  # a look at the start is a certificate, not an epoch
         if self._note(point):
-            return "converged"
+            return Status.CONVERGED
         problem = self.run.problem
         chosen = plan(problem, point.place)
         steps = chosen.steps
@@ -91,7 +92,7 @@ class _Descent:
             self.keeps_scores = chosen.kind is Kind.LISTED and steps == 1
             model = make_model(problem, point.place, chosen, share)
             status, point = self._steps(point, model, steps)
-            if status != "steps":
+            if status != Status.STEPS:
                 return status
             before, chosen = chosen, plan(problem, point.place, late=True)
             if before == chosen and chosen.kind is Kind.COUPLED and steps is not None:
@@ -100,19 +101,19 @@ class _Descent:
             else:
                 steps = chosen.steps
 
-    def _steps(self, start: Point, model: Model, most: int | None) -> tuple[str, Point]:
-        """Steps of L-BFGS with one model of the Hessian; "steps" if ``most`` were taken."""
+    def _steps(self, start: Point, model: Model, most: int | None) -> tuple[Status, Point]:
+        """Steps of L-BFGS with one model of the Hessian; STEPS if ``most`` were taken."""
         run = self.run
         noise = NOISE_ULPS * float(np.finfo(self.dtype).eps)
         point = start
         for count, point in enumerate(lbfgs(self._evaluate, start, noise, model), start=1):
             if self._note(point) or self._combine():
-                return "converged", point
+                return Status.CONVERGED, point
             if run.epochs >= run.max_epochs:
-                return "max_epochs", point
+                return Status.MAX_EPOCHS, point
             if count == most:
-                return "steps", point
-        return "stalled", point
+                return Status.STEPS, point
+        return Status.STALLED, point
 
     def _evaluate(self, weights: NDArray) -> Point:
         weights = np.ascontiguousarray(weights, self.dtype)

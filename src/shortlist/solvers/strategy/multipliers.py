@@ -34,7 +34,7 @@ from shortlist.solvers.kernels.centred import add_slopes, step_near
 from shortlist.solvers.kernels.curvature import unpack_hessian
 from shortlist.solvers.problem import Problem
 from shortlist.solvers.records.checkpoint import SMOOTHED
-from shortlist.solvers.records.result import Evaluation
+from shortlist.solvers.records.result import Evaluation, Status
 from shortlist.solvers.records.run import Run, StopTraining
 from shortlist.solvers.storage.base import shares_of, squared_norm
 from shortlist.solvers.strategy.hessian import MAX_COUPLED_WEIGHTS, Coupled, count_pairs
@@ -169,7 +169,7 @@ def suits_multipliers(problem: Problem) -> bool:
     return m * d <= MAX_COUPLED_WEIGHTS and storage.n * (d + 6 * m) <= MAX_NUMBERS
 
 
-def solve_by_multipliers(run: Run, weights: NDArray) -> str:
+def solve_by_multipliers(run: Run, weights: NDArray) -> Status:
     """Minimise the primal of a hinge from ``weights`` and the state's duals on.
 
     Leaves the best in the run, and its duals in the state. An evaluation counts as an epoch.
@@ -202,16 +202,16 @@ def solve_by_multipliers(run: Run, weights: NDArray) -> str:
             found = run.certify()
         run.notify()
         if found.within(run.tol):
-            return "converged"
+            return Status.CONVERGED
         if run.epochs >= run.max_epochs:
-            return "max_epochs"
+            return Status.MAX_EPOCHS
         last_gap, gap = gap, run.primal - best_dual
         if not solved:
             near.gamma *= GAMMA_INCREASE
         elif gap > SLOW_GAP_RATIO * last_gap:
             near.gamma *= GAMMA_DECREASE
     run.certify()
-    return "stalled"
+    return Status.STALLED
 
 
 def _wanted(run: Run, dual: float) -> float:

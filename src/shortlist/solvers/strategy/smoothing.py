@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from shortlist.solvers.duals import as_array, store
 from shortlist.solvers.records.checkpoint import SMOOTHED, Keeper, Snapshot
+from shortlist.solvers.records.result import Status
 from shortlist.solvers.records.run import Progress, Run
 from shortlist.solvers.strategy.descent import descend
 
@@ -46,7 +47,7 @@ class _KeeperOfWhole:
         self.keeper.keep(replace(whole, weights=snapshot.weights, epochs=snapshot.epochs))
 
 
-def descend_smoothed(run: Run, weights: NDArray) -> str:
+def descend_smoothed(run: Run, weights: NDArray) -> Status:
     """Minimise the primal of a hinge; leaves the best in the run, and its duals in the state.
 
     Every evaluation of a smoothed objective and of the true one counts as an epoch.
@@ -92,13 +93,13 @@ def descend_smoothed(run: Run, weights: NDArray) -> str:
         run.settle(primal, weights)
         run.notify(weights)
         if found.within(run.tol):
-            return "converged"
+            return Status.CONVERGED
         if run.epochs >= run.max_epochs:
-            return "max_epochs"
+            return Status.MAX_EPOCHS
         # The gap is mostly the smoothing's, and that is proportional to gamma.
         factor = GAP_SHARE_AIMED_AT * run.wanted / found.gap
         gamma *= min(MAX_FACTOR, max(MIN_FACTOR, factor))
-    return "stalled"
+    return Status.STALLED
 
 
 def _fill_if_better(run: Run, inner: Run, weights: NDArray, best: float) -> float:

@@ -17,13 +17,13 @@ from shortlist.solvers.records.checkpoint import (
     Snapshot,
     restored_state,
 )
-from shortlist.solvers.records.result import Result
+from shortlist.solvers.records.result import Result, Status
 from shortlist.solvers.records.run import Callback, Run, StopTraining
 from shortlist.solvers.storage.base import State, squared_norm
 from shortlist.solvers.strategy.ascent import RESOLUTION_ULPS, ascend, visit_fresh
 from shortlist.solvers.strategy.conditioning import NS_LOSS, NS_MULTIPLICATION, plan
 from shortlist.solvers.strategy.descent import descend
-from shortlist.solvers.strategy.double import COARSE, descend_in_double, go_on_in_double
+from shortlist.solvers.strategy.double import descend_in_double, go_on_in_double
 from shortlist.solvers.strategy.hessian import Kind
 from shortlist.solvers.strategy.multipliers import solve_by_multipliers, suits_multipliers
 from shortlist.solvers.strategy.smoothing import descend_smoothed
@@ -172,18 +172,18 @@ def _train_convex(problem: Problem, request: _Request) -> Solution:
     return _solution(run, status)
 
 
-def _solve(run: Run, random: np.random.Generator, warm: bool, weights: NDArray | None) -> str:
+def _solve(run: Run, random: np.random.Generator, warm: bool, weights: NDArray | None) -> Status:
     """Minimise; leaves the best in the run and duals to go on from in its state."""
     keeps_duals = run.problem.keeps_duals
     at_once = keeps_duals and _descend_at_once(run.problem, run.tol)
     if warm:
         if keeps_duals and _already_solved(run, weights):
-            return "converged"
+            return Status.CONVERGED
         if run.state.fresh is not None and not run.epochs:
             near = at_once or run.history[-1].relative_gap <= MAX_GAP_TO_DESCEND
             if weights is None or not near:
                 if visit_fresh(run, random):
-                    return "converged"
+                    return Status.CONVERGED
                 if weights is not None:
                     weights = run.weights if run.problem.loss.sparse_duals else None
     elif not at_once:
@@ -193,13 +193,13 @@ def _solve(run: Run, random: np.random.Generator, warm: bool, weights: NDArray |
             weights = _first_weights(run)
         else:
             status = _ascend_first(run, random)
-            if status != "slow":
+            if status != Status.SLOW:
                 return status
             weights = run.weights
     if run.stage.name != FINISH:
         assert weights is not None
         status = _descend(run, weights)
-        if status != "stalled" or not keeps_duals:
+        if status != Status.STALLED or not keeps_duals:
             return status
         # The line search is at the end of its digits; coordinate steps have more.
         run.begin(FINISH)
@@ -230,27 +230,27 @@ def _already_solved(run: Run, weights: NDArray | None) -> bool:
     return run.record(found, weights).within(run.tol)
 
 
-def _ascend_first(run: Run, random: np.random.Generator) -> str:
+def _ascend_first(run: Run, random: np.random.Generator) -> Status:
     """Run SDCA until a descent is predicted to be faster. A resumed run continues its stage."""
     if not run.epochs:
         run.begin(ASCENT)
     return _ascend(run, random, _patience(run.problem, run.tol))
 
 
-def _ascend(run: Run, random: np.random.Generator, patience: float = np.inf) -> str:
+def _ascend(run: Run, random: np.random.Generator, patience: float = np.inf) -> Status:
     """SDCA, in double from where single precision is too coarse."""
     status = ascend(run, random, patience)
-    if status == COARSE:
+    if status == Status.COARSE:
         status = go_on_in_double(run, lambda wide: _solve_again(wide, random))
-    return ascend(run, random, patience) if status == COARSE else status
+    return ascend(run, random, patience) if status == Status.COARSE else status
 
 
-def _solve_again(run: Run, random: np.random.Generator) -> str:
+def _solve_again(run: Run, random: np.random.Generator) -> Status:
     run.begin(ASCENT)
     return _solve(run, random, True, None)
 
 
-def _descend(run: Run, weights: NDArray) -> str:
+def _descend(run: Run, weights: NDArray) -> Status:
     """A descent on the primal, or on smoothed versions of it."""
     if run.stage.name == ASCENT:
         name = "newton" if suits_multipliers(run.problem) else "l-bfgs"
@@ -263,16 +263,16 @@ def _descend(run: Run, weights: NDArray) -> str:
     if not run.problem.keeps_duals:
         return _descend_further(run, status)
     if for_dual is not None:
-        if status == "converged" and run.one_of_many:
+        if status == Status.CONVERGED and run.one_of_many:
             run.point_of_duals = for_dual
         else:
             fill_duals_at(run.problem, for_dual, run.state)
     return status
 
 
-def _solve_by_multipliers(run: Run, weights: NDArray) -> str:
+def _solve_by_multipliers(run: Run, weights: NDArray) -> Status:
     """They compute in double anyway: so do the certificates, and duals keep all their digits."""
-    status = COARSE
+    status = Status.COARSE
     if run.problem.storage.dtype != np.float64:
         status = go_on_in_double(
             run,
@@ -280,7 +280,7 @@ def _solve_by_multipliers(run: Run, weights: NDArray) -> str:
                 wide, weights if wide.weights is None else wide.weights
             ),
         )
-    return solve_by_multipliers(run, weights) if status == COARSE else status
+    return solve_by_multipliers(run, weights) if status == Status.COARSE else status
 
 
 def fill_duals_at(problem: Problem, point: Point, state: State) -> None:
@@ -291,13 +291,13 @@ def fill_duals_at(problem: Problem, point: Point, state: State) -> None:
     problem.fill_duals(point.place, state, point.gradient, float(error))
 
 
-def _descend_further(run: Run, status: str) -> str:
+def _descend_further(run: Run, status: Status) -> Status:
     """Where the objective has settled, bring down the gradient, and so the gap, without duals.
 
     Every descent begins with new directions.
     """
     gap = np.inf
-    while status == "stalled" and run.history[-1].gap < MAX_GAP_RATIO_PER_DESCENT * gap:
+    while status == Status.STALLED and run.history[-1].gap < MAX_GAP_RATIO_PER_DESCENT * gap:
         gap = run.history[-1].gap
         assert run.weights is not None
         status, _ = descend(run, run.weights)
@@ -372,15 +372,15 @@ def _note_primal(run: Run, weights: NDArray, bound: float) -> None:
     run.record(run.problem.pair(run.problem.primal(weights), bound, weights), weights)
 
 
-def _solution(run: Run, status: str) -> Solution:
+def _solution(run: Run, status: Status) -> Solution:
     if run.keeper is not None:
         run.keeper.keep(run.snapshot())
     assert run.weights is not None
     return Solution(run.weights, run.state, run.result(status), run.point_of_duals)
 
 
-def _status_of(stop: BaseException) -> str:
-    return "interrupted" if isinstance(stop, KeyboardInterrupt) else "stopped"
+def _status_of(stop: BaseException) -> Status:
+    return Status.INTERRUPTED if isinstance(stop, KeyboardInterrupt) else Status.STOPPED
 
 
 def _train_nonconvex(problem: Problem, request: _Request) -> Solution:
@@ -402,12 +402,12 @@ def _train_nonconvex(problem: Problem, request: _Request) -> Solution:
         run.clock -= start.result.seconds
         run.solver = f"{start.result.solver} ({convex.loss.name}), l-bfgs"
         run.begin(NONCONVEX)
-        if start.result.status in ("interrupted", "stopped"):
-            stopped = start.result.status
+        if start.result.status in (Status.INTERRUPTED, Status.STOPPED):
+            stopped = Status(start.result.status)
     assert weights is not None
     try:
         status = stopped or descend(run, weights)[0]
-        if status == "stalled" and problem.storage.dtype != np.float64:
+        if status == Status.STALLED and problem.storage.dtype != np.float64:
             status = descend_in_double(run)
     except (KeyboardInterrupt, StopTraining) as stop:
         status = _status_of(stop)
