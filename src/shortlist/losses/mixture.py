@@ -36,7 +36,7 @@ from shortlist.losses.makers import entropy, hinge
 from shortlist.projections.entropic import kind_of
 
 # Shares up to this are what rounded weights of ranks leave where two are equal.
-LEAST_SHARE = 1e-12
+MIN_SHARE_OF_K = 1e-12
 
 
 class Mixture(NamedTuple):
@@ -72,7 +72,7 @@ def shares_of(rank_weights: NDArray) -> dict[int, float]:
     """The share of each k that has one."""
     drops = rank_weights - np.append(rank_weights[1:], 0.0)
     shares = drops * np.arange(1, len(rank_weights) + 1)
-    return {k: float(share) for k, share in enumerate(shares, start=1) if share > LEAST_SHARE}
+    return {k: float(share) for k, share in enumerate(shares, start=1) if share > MIN_SHARE_OF_K}
 
 
 def mixed_smooth_hinge(given: Parameters) -> Loss:

@@ -37,8 +37,8 @@ STEP_LENGTHS = (1.0, 0.25)
 # C = 100 would come no closer than a gap of 5e-3. With inner products the rise is summed in double,
 # so that these are double's units; the top-2 hinge on 40 examples would come no closer than 1e-8.
 MIN_RISE_ULPS = 64.0
-# Where the conjugate is computed, along both directions, to find slopes and bends.
-POINTS = ((0.0, 0.0), (1.0, 0.0), (-1.0, 0.0), (0.0, 1.0), (0.0, -1.0), (1.0, 1.0))
+# The conjugate is computed at these multiples of both directions: they tell slopes and bends.
+POINTS_OF_CONJUGATE = ((0.0, 0.0), (1.0, 0.0), (-1.0, 0.0), (0.0, 1.0), (0.0, -1.0), (1.0, 1.0))
 # The rows of ``past``.
 LAST_DUAL, DUAL_STEP, LAST_SCORE, SCORE_STEP = 0, 1, 2, 3
 
@@ -151,7 +151,7 @@ def _add_conjugates(loss, linear, numbers, y, cost, begin, classes, duals, chang
 @njit
 def _add_terms(loss, linear, numbers, y, cost, begin, classes, duals, change, step, terms):
     buffers = np.zeros((2, _most_entries(begin)), duals.dtype)
-    values = np.empty(len(POINTS))
+    values = np.empty(len(POINTS_OF_CONJUGATE))
     for r in range(numbers.shape[0]):
         first, last = begin[r], begin[r + 1]
         v, d1, d2 = duals[first:last], change[first:last], step[first:last]
@@ -175,7 +175,7 @@ def _add_terms(loss, linear, numbers, y, cost, begin, classes, duals, change, st
             terms[0] -= c * conjugate(here, d1, place)
             terms[1] -= c * conjugate(here, d2, place)
             continue
-        for p, (t1, t2) in enumerate(POINTS):
+        for p, (t1, t2) in enumerate(POINTS_OF_CONJUGATE):
             values[p] = _conjugate_at(here, v, d1, t1, d2, t2, place, row)
         at, ahead1, behind1, ahead2, behind2, both = values
         terms[0] -= 0.5 * c * (ahead1 - behind1)

@@ -37,8 +37,8 @@ MAX_EPOCHS_OVER_PATIENCE = 3.0
 # descent needs the rest. Of 117 fits on tables of 60 and 120 noisy examples, 12
 # end at max_epochs with a share of 1, 3 with 0.5 and one with 0.35.
 SHARE_OF_EPOCHS_LEFT = 0.35
-# The rate of hinges is also measured since this share of the epochs spent.
-RATE_SINCE = 0.25
+# The rate of hinges is also measured without this share of the epochs spent, the first ones.
+SPENT_SHARE_BEFORE_RATE = 0.25
 # No descent below this gap, as a share of the primal: W = 0 is nearly optimal, and a line search
 # cannot see such differences.
 MIN_GAP_FOR_DESCENT = 1e-8
@@ -288,7 +288,9 @@ def _epochs_to_go(
             return np.inf
         power = np.log(before.gap / now.gap) / np.log(spent / (before.epoch - first_epoch))
         return float(spent * (np.exp(min(missing / power, 50.0)) - 1.0))
-    early = [look for look in looks[:-2] if look.epoch - first_epoch <= RATE_SINCE * spent]
+    early = [
+        look for look in looks[:-2] if look.epoch - first_epoch <= SPENT_SHARE_BEFORE_RATE * spent
+    ]
     rates = [
         np.log(look.gap / now.gap) / (now.epoch - look.epoch) / max(missing, np.finfo(float).tiny)
         for look in (before, early[-1] if early else looks[0])

@@ -23,8 +23,8 @@ MAX_EVALUATIONS = 30
 MAX_GRADIENT_SHARE_LEFT = 0.03
 # Multiples of the weights are tried from 1 down, in steps of this.
 STEP_OF_MULTIPLE = 0.05
-# The smoothing of a loss with kinks, whose gradients tell how to descend.
-SMOOTHING = 0.1
+# Descend on a loss with kinks as smoothed by this gamma.
+SMOOTHING_TO_DESCEND = 0.1
 # Examples are left out that together hold at most the first share of the gap, or the second one of
 # the gap asked for. With 0.003, 0.01, 0.03 and 0.1 of the gap, updates by 15 wrong labels of
 # CLINC150 at C = 10 take 0.56, 0.50, 0.44 and 0.46 epochs with the smooth hinge and 3.1, 2.9, 2.7
@@ -37,7 +37,7 @@ def smooth_relative(loss: Loss) -> Loss | None:
     kept = loss.dual_loss
     if kept.smooth or kept.smoother is None:
         return kept if kept.smooth else None
-    return kept.smoother(SMOOTHING)
+    return kept.smoother(SMOOTHING_TO_DESCEND)
 
 
 def _at_hand(problem: Problem) -> bool:

@@ -44,6 +44,7 @@ from shortlist.solvers.strategy.newton import (
     conjugate_gradients,
 )
 
+# The share of the curvature that the model "classes" assumes: see above.
 SHARE_OF_CURVATURE = 0.02
 # Weights of a coupled model, and examples that it is made of.
 MAX_COUPLED_WEIGHTS = 1100
@@ -51,6 +52,7 @@ COUPLED_SAMPLES = 1024
 # Where duals are sparse, examples with curvature add to a block of the Hessian for each pair of
 # their classes, up to so many blocks.
 MAX_SPARSE_BLOCKS = 1 << 15
+# Step of finite differences in the scores, in units of the smoothing if that is below 1.
 FINITE_STEP = 1e-5
 # What a class must add to the Hessian along an example to be listed; the regulariser adds one. The
 # path on CLINC150 over 45 values of C takes 71, 72 and 74 evaluations at 0.03, 0.05 and 0.1, and

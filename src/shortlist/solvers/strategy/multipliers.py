@@ -42,11 +42,13 @@ from shortlist.solvers.strategy.lbfgs import interpolate
 
 # Numbers that are kept in memory, of examples and duals together.
 MAX_NUMBERS = 1 << 26
-FIRST_GAMMA = 0.1
-# gamma is multiplied by the first if the gap is still more than the second times the last one.
+# The weight of the distance to the duals c in the first problem.
+FIRST_GAMMA_OF_MULTIPLIERS = 0.1
+# If a problem leaves more than SLOW_GAP_RATIO of the gap, multiply gamma by GAMMA_DECREASE. If
+# Newton's method fails, multiply gamma by GAMMA_INCREASE: more examples have second derivatives.
 GAMMA_DECREASE, SLOW_GAP_RATIO = 0.5, 0.5
-# By this where a problem is not solved: more examples have second derivatives then.
 GAMMA_INCREASE = 10.0
+# Training has stalled where gamma leaves these bounds.
 MIN_GAMMA, MAX_GAMMA = 1e-12, 1e9
 # If P(0) - D is at most this share of P(0), W = 0 is a solution.
 MIN_GAIN_OVER_P0 = 1e-12
@@ -55,8 +57,9 @@ ROUNDING_OF_DUAL = 1e-12
 # At most so many Newton steps on one problem. It is solved when its gap is the one asked for.
 MAX_STEPS = 30
 # A step must decrease the objective by this share of what its slope promises.
-MIN_DECREASE = 1e-4
-MAX_TRIALS = 20
+MIN_DECREASE_SHARE = 1e-4
+# Lengths of one step that are tried, an evaluation each.
+MAX_LENGTHS_TRIED = 20
 # Step of finite differences in the scores, in units of gamma.
 FINITE_STEP = 1e-5
 # Differences across a kink may leave the Hessian not positive definite, and so may rounding: then
@@ -177,7 +180,7 @@ def solve_by_multipliers(run: Run, weights: NDArray) -> Status:
     problem, state = run.problem, run.state
     dtype, everything = problem.storage.dtype, slice(0, problem.storage.n)
     centre = as_array(state.duals).astype(np.float64)
-    near = _NearDuals(problem, centre, run.stage.gamma or FIRST_GAMMA)
+    near = _NearDuals(problem, centre, run.stage.gamma or FIRST_GAMMA_OF_MULTIPLIERS)
     place = weights.astype(np.float64)
     gap, best_dual = inf, run.bound
     while MIN_GAMMA <= near.gamma <= MAX_GAMMA:
@@ -254,9 +257,9 @@ def _search(run: Run, near: _NearDuals, point: _Point, direction: NDArray) -> _P
     """A point on the ray whose objective is smaller by what the slope promises, or None."""
     slope = float(np.vdot(point.gradient, direction))
     step = 1.0
-    for _ in range(MAX_TRIALS):
+    for _ in range(MAX_LENGTHS_TRIED):
         found = _evaluate(run, near, point.weights + step * direction)
-        if found.value <= point.value + MIN_DECREASE * step * slope:
+        if found.value <= point.value + MIN_DECREASE_SHARE * step * slope:
             return found
         near.release(found)
         step = interpolate(0.0, point.value, slope, step, found.value)

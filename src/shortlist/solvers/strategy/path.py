@@ -24,9 +24,10 @@ from shortlist.solvers.strategy.hessian import Kind, uniform_model
 from shortlist.solvers.strategy.train import MIN_TOL_FOR_DESCENT, Solution, fill_duals_at, train
 from shortlist.solvers.threads import one_blas_thread
 
+# Multiples t of the duals that are tried, from 1 down to C / C', evenly in log t.
 TRIALS_OF_FACTOR = 9
 # How far the next C may be, in steps between the last two, for weights to be predicted.
-FURTHEST_PREDICTION = 2.0
+MAX_STEPS_PREDICTED = 2.0
 # If SDCA took more epochs, the next C is left to a descent from predicted weights, where Newton's
 # steps are cheap: two evaluations and a step, which take as long as two epochs.
 MAX_EPOCHS_OF_SDCA = 1.5
@@ -34,7 +35,7 @@ MAX_EPOCHS_OF_SDCA = 1.5
 SAMPLED_DUALS = 2000
 # Where the last gap was at most this share of the one asked for, the start may be a solution: so it
 # is at small C, where duals hardly change. It takes a look to tell, and spares an epoch.
-SHARE_FAR_BELOW = 0.01
+MAX_SHARE_FAR_BELOW = 0.01
 
 
 @dataclass
@@ -139,7 +140,7 @@ class Path:
         if self.last is None or self.last.result.by_descent:
             return False
         last = self.last.result
-        return max(last.relative_gap, last.gain_gap) <= SHARE_FAR_BELOW * self.tol
+        return max(last.relative_gap, last.gain_gap) <= MAX_SHARE_FAR_BELOW * self.tol
 
     def fill_duals(self) -> None:
         """Make the duals of the last solution; a descent's are made only when they are needed."""
@@ -162,7 +163,7 @@ class Path:
             return weights
         C_before, before = self._before
         ahead = np.log(C / self.last_C) / np.log(self.last_C / C_before)
-        if ahead > FURTHEST_PREDICTION:
+        if ahead > MAX_STEPS_PREDICTED:
             return weights
         return weights + weights.dtype.type(ahead) * (weights - before)
 
