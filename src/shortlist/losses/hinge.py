@@ -249,7 +249,7 @@ def _share_near(loss, s, y, cost, eta, start, v, g, work):
 
 @overloaded(apart=True)
 def _gap_share(loss, s, y, cost, eta, start, v, g, work):
-    """What one visit of several measures is compiled apart: a fifth of the code of visits."""
+    """Compiled separately: few visits measure their gap, and this is a fifth of the code."""
     return _share_near
 
 

@@ -74,8 +74,9 @@ class Support:
     from, a class's numbers lying together. ``order`` are the numbers to visit them by, in labels,
     costs, kappa and duals too. ``rounding`` adds up as in :class:`State`.
 
-    Changes below ``least_change`` wait for a later round. It is ``postponed`` times the mean change
-    of the last round, where looking at an example costs less than changing it, and zero elsewhere.
+    Changes below ``least_change`` are not made in this round. It is ``postponed`` times the mean
+    change of the last round. ``postponed`` is zero unless to look at an example costs less than to
+    change it.
     ``price`` is the storage's ``support_price`` unless it is set.
     """
 

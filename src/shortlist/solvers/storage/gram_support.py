@@ -38,8 +38,8 @@ class GramSupport(Support):
     follow: as examples settle, what a visit adds to becomes shorter.
     """
 
-    # To change an example's dual adds a row of the matrix to scores; to look at it takes two.
-    # Digits with the rbf kernel take half of the changes so, at C = 1 and 10.
+    # Changing a dual adds a row of the matrix to scores. Looking at an example reads a few numbers.
+    # With 0.5, digits with the rbf kernel take half as many changes at C = 1 and 10.
     postponed: ClassVar[float] = 0.5
 
     numbers: NDArray = field(kw_only=True)

@@ -53,7 +53,7 @@ MAX_EPOCHS_ON_SUPPORT = 15.0
 # If the gap is nearly small enough, visit only part of the examples next: enough to reach this
 # share of the gap asked for, and at most this part. Softmax on 60,000 x 768 embeddings of 200
 # classes takes 2.4 epochs instead of 3 at C = 0.1 and 4.4 instead of 5 at C = 10.
-# Tried once: further looks in quick succession would be taken for a stall.
+# Do this once a fit. A second short epoch would look like a stall.
 GAP_SHARE_OF_PART, MAX_PART = 0.9, 0.5
 # Passes over new examples before all are visited. More gain little: the others have to follow.
 FRESH_PASSES = 1

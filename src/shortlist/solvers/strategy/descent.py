@@ -4,9 +4,9 @@ At any W put v_i = grad L(y_i, W'x_i). Then the duality gap between W and v is e
 1/2 |grad P(W)|^2, so that P(W) - 1/2 |grad P(W)|^2 is a lower bound on the optimum.
 
 Where directions differ much in curvature, the gradient is large long after the objective has
-settled. So the bound is also asked for at another point: gradients are nearly linear along the last
-steps, and the combination of the last iterates whose gradients cancel best is computed without
-looking at the data. When a small enough gap is predicted, one evaluation there decides.
+settled. So another point is tried too: the combination of the last iterates whose gradients cancel
+best. Gradients are nearly linear along the last steps, so that it is found without the data. It is
+evaluated when the gap predicted there is small enough.
 
 An intercept that is not regularised takes another bound: see ``strategy.intercept``.
 
@@ -29,8 +29,9 @@ from shortlist.solvers.strategy.intercept import FreeIntercept
 from shortlist.solvers.strategy.lbfgs import lbfgs
 from shortlist.solvers.strategy.newton import CG_SHARE_LEFT, CG_SHARE_LEFT_NEAR, is_near
 
-# Iterates whose gradients are combined, fewer if they would take more numbers than this.
+# Iterates whose gradients are combined.
 MAX_COMBINED = 12
+# Numbers that these iterates and gradients hold together: fewer are kept where weights are many.
 MAX_KEPT_NUMBERS = 1 << 26
 # A combination is evaluated if its predicted gap is at most this share of the gap asked for.
 MAX_PREDICTED_SHARE = 0.8
@@ -88,7 +89,7 @@ class _Descent:
             share = CG_SHARE_LEFT
             if chosen.kind is Kind.LISTED and is_near(gap, self.run.wanted):
                 steps, share = STEPS_NEAR, CG_SHARE_LEFT_NEAR
-            # The next second derivatives are those of the next point, or of one much later.
+            # Keep the scores if the next model is made at the next point.
             self.keeps_scores = chosen.kind is Kind.LISTED and steps == 1
             model = make_model(problem, point.place, chosen, share)
             status, point = self._steps(point, model, steps)
@@ -96,7 +97,7 @@ class _Descent:
                 return status
             before, chosen = chosen, plan(problem, point.place, late=True)
             if before == chosen and chosen.kind is Kind.COUPLED and steps is not None:
-                # Where model after model does not suffice, the curvature changes quickly.
+                # Two models were not enough: the curvature changes quickly. Make them more often.
                 steps = max(steps // 2, MIN_STEPS_PER_MODEL)
             else:
                 steps = chosen.steps

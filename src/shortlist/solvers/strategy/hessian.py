@@ -49,8 +49,8 @@ SHARE_OF_CURVATURE = 0.02
 # Weights of a coupled model, and examples that it is made of.
 MAX_COUPLED_WEIGHTS = 1100
 COUPLED_SAMPLES = 1024
-# Where duals are sparse, examples with curvature add to a block of the Hessian for each pair of
-# their classes, up to so many blocks.
+# Where duals are sparse, an example with curvature adds to a block of the Hessian for each pair of
+# its classes. If all examples add to more blocks than this, only every second is taken, or third.
 MAX_SPARSE_BLOCKS = 1 << 15
 # Step of finite differences in the scores, in units of the smoothing if that is below 1.
 FINITE_STEP = 1e-5

@@ -69,12 +69,12 @@ START_TOL = 1e-8
 MAX_GAP_RATIO_PER_DESCENT = 0.5
 # Below this tolerance SDCA finishes faster than a descent.
 MIN_TOL_FOR_DESCENT = 1e-4
-# A start whose gap is at most so many times the one asked for may be solved by the weights of the
-# model that it comes from, which need not be those of the duals.
+# The last model's weights (``State.best``) need not belong to the start's duals. They are tried as
+# a solution if the duals' own weights have at most so many times the gap asked for.
 MAX_GAP_RATIO_NEARLY_SOLVED = 4.0
-# After a change of the data a descent goes on from the last model's weights if the relative gap of
-# this start is at most so much. From farther off SDCA first visits the rows that changed, and those
-# that hold the gap. If that is slow, a descent goes on with hinges, and SDCA with other losses.
+# After a change of the data, descend from the last model's weights if their relative gap is at most
+# this. If it is larger, SDCA first visits the examples that changed, and those that hold the gap.
+# If that is slow, hinges go on by a descent, and other losses by SDCA.
 MAX_GAP_TO_DESCEND = 0.1
 # Nanoseconds a score of a visit's step for its duals.
 NS_STEP = 12.0
@@ -135,9 +135,9 @@ def train(
     ``state`` warm-starts from feasible duals with the weights that belong to them, ``weights``
     from a model: a descent begins there. ``keeper`` is offered snapshots, and training goes on
     from the one given as ``resume``. Ctrl-C and a callback's stop end with the best model met so
-    far. ``one_of_many`` spares what neighbours on a path seldom need: a look at whether the start
-    is a solution already, and duals that go with the solution of a descent. ``expected`` is about
-    the primal of the solution, if something is known of it; it only says when to look.
+    far. ``one_of_many`` leaves out what a path seldom needs: whether the start is a solution
+    already, and the duals of a descent's solution. ``expected`` is a guess of the solution's
+    primal; it only says when to compute the gap.
     """
     request = _Request(
         *(tol, max_epochs, np.random.default_rng(seed), state, weights),
@@ -384,7 +384,10 @@ def _status_of(stop: BaseException) -> Status:
 
 
 def _train_nonconvex(problem: Problem, request: _Request) -> Solution:
-    """Start from the solution of a convex relative, then descend: only mildly nonconvex."""
+    """Solve the convex loss first, then descend.
+
+    Its solution is a good start, since the loss is only mildly nonconvex.
+    """
     stopped, resume = None, request.resume
     if resume is not None and resume.stage.name == NONCONVEX:
         weights = resume.weights
