@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from numba import types
 
-from shortlist import _jit_compiler, _jit_internals, losses
+from shortlist import _blas, _jit, _jit_compiler, _jit_internals, _native, losses
 from shortlist._jit import by_precision, is_array, kernel_array, njit, overloaded
 from shortlist._jit_compiler import can_be_unit
 from shortlist._jit_internals import INTERNALS, check_internals
@@ -292,17 +292,32 @@ def test_members_that_a_numba_lacks_are_missed_at_import(kind, names, monkeypatc
             check_internals()
 
 
-def test_every_private_name_of_numba_is_checked():
-    """Those of ``_jit_compiler`` that it does not define itself."""
-    tree = ast.parse(Path(_jit_compiler.__file__).read_text(encoding="utf-8"))
-    used = {node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
+@pytest.mark.parametrize(
+    ("module", "own"),
+    [
+        (_jit_compiler, {"_own", *vars(_jit_compiler._Library)}),
+        (_jit, {"_choose", "_apart", "_signature", *vars(_jit._Overloaded)}),
+        (_native, set()),
+        (_blas, {"_context", "_builder", "_types", "_values", "_fields"}),
+    ],
+)
+def test_every_private_name_of_numba_is_checked(module, own):
+    """Those that a module uses and does not define itself, and what it sets on a dispatcher."""
+    tree = ast.parse(Path(module.__file__).read_text(encoding="utf-8"))
+    attributes = [node for node in ast.walk(tree) if isinstance(node, ast.Attribute)]
+    used = {node.attr for node in attributes}
     used |= {node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)}
     private = {name for name in used if name.startswith("_") and not name.startswith("__")}
-    own = {"_own", *vars(_jit_compiler), *vars(_jit_compiler._Library)} - {
-        name for _, names in INTERNALS for name in names
+    replaced = {
+        node.attr
+        for node in attributes
+        if isinstance(node.ctx, ast.Store)
+        and isinstance(node.value, ast.Name)
+        and node.value.id in ("kernel", "dispatcher")
     }
     checked = {name for _, names in INTERNALS for name in names}
-    assert private - own - checked == {"_compiler"}  # of a dispatcher: guarded when it is used
+    assert private - ({*own, *vars(module)} - checked) <= checked
+    assert replaced - checked <= {"unit"}  # our own: the kernel compiled apart
 
 
 def test_a_numba_that_does_not_tell_of_compilations_still_compiles():
