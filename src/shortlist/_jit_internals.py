@@ -6,7 +6,7 @@
 from numba.core.cgutils import _StructProxy
 from numba.core.codegen import JITCodeLibrary, JITCPUCodegen
 from numba.core.compiler import CompileResult
-from numba.core.dispatcher import Dispatcher, _FunctionCompiler
+from numba.core.dispatcher import Dispatcher
 
 # Each class with the members and attributes that are used or replaced.
 INTERNALS = (
@@ -33,7 +33,6 @@ INTERNALS = (
     ),
     (CompileResult, ("_find_referenced_environments", "_rebuild", "_reduce", "_replace")),
     (Dispatcher, ("_cache", "_compiler", "compile", "get_call_template", "get_overload")),
-    (_FunctionCompiler, ("pipeline_class",)),
     (_StructProxy, ("_getvalue",)),
 )
 
