@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import Bounds, minimize
 
-from shortlist.losses import Loss, get
+from shortlist.losses import Loss
 
 Vector = NDArray[np.float64]
 Mask = NDArray[np.bool_]
@@ -33,13 +33,13 @@ _METHODS = {
     "SLSQP": {"ftol": 1e-16, "maxiter": 1_000},
 }
 _RESTARTS_FOR_THE_GOAL = 2
-_MOST_RESTARTS = 10
+_MAX_RESTARTS = 10
 _POLISHING_STEPS = 3
 #: A variable this close to its bound that should be smaller is put there, in units of the width
 #: over which the loss bends. Scores as close to each other tie.
 _NEAR_A_BOUND = 1e-9
 #: Less smoothed losses are minimised from the optimum of a loss this many times smoother.
-_LEAST_SMOOTHING_FROM_ZERO = 0.03
+_MIN_SMOOTHING_FROM_ZERO = 0.03
 _SMOOTHING_STEP = 10.0
 #: The score of a label whose optimal score is minus infinity: exp(-800 / k) rounds to zero.
 _UNBOUNDED_SCORE = -800.0
@@ -127,15 +127,15 @@ def _objective(loss: Loss, p: Vector, cone: _Cone) -> Objective:
 
 
 def _minimiser(loss: Loss, p: Vector, cone: _Cone) -> Vector:
-    if 0 < loss.smoothing < _LEAST_SMOOTHING_FROM_ZERO:
-        z = _minimiser(_smoother(loss), p, cone)
+    if loss.with_smoothing is not None and 0 < loss.smoothing < _MIN_SMOOTHING_FROM_ZERO:
+        z = _minimiser(loss.with_smoothing(_SMOOTHING_STEP * loss.smoothing), p, cone)
     else:
         z = np.zeros(len(cone.lower))
     objective = _objective(loss, p, cone)
     bounds = Bounds(cone.lower, np.full(len(z), np.inf))
     scale = 1.0 / np.sqrt(_width(loss))
     smallest, best = np.inf, z
-    for restart in range(_MOST_RESTARTS):
+    for restart in range(_MAX_RESTARTS):
         for method, options in _METHODS.items():
             z = minimize(objective, z, jac=True, method=method, bounds=bounds, options=options).x
             # Ignore the optimiser's status: near the optimum its line search fails by rounding.
@@ -149,17 +149,6 @@ def _minimiser(loss: Loss, p: Vector, cone: _Cone) -> Vector:
     raise RuntimeError(
         f"minimising the expected {loss.name} stopped at a gradient of {smallest:.1e} "
         f"(p between {p.min():.1e} and {p.max():.1e})"
-    )
-
-
-def _smoother(loss: Loss) -> Loss:
-    return get(
-        loss.name,
-        k=loss.k,
-        variant=loss.variant or "alpha",
-        smoothing=_SMOOTHING_STEP * loss.smoothing,
-        margins=loss.margins,
-        rank_weights=loss.rank_weights,
     )
 
 

@@ -6,38 +6,20 @@ import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from shortlist.solvers.duals import Duals, SparseDuals, are_sparse
+from shortlist.solvers.duals import Entries, SparseDuals
 
 if TYPE_CHECKING:
     from shortlist.distributed.group import Group
-
-# Counts of examples, columns and values: see ``SparseDuals.entries``.
-Entries = tuple[NDArray, NDArray, NDArray]
-# Numbers of a dense array that are looked at in one go.
-NUMBERS_AT_ONCE = 1 << 22
 
 
 class RemoteDuals:
     """The duals that the workers keep, for as long as they live."""
 
-    nbytes = math.inf  # never copied, and gone after the fit
+    nbytes = math.inf  # too many to be copied
 
     def __init__(self, group: Group, shape: tuple[int, int], dtype: np.dtype) -> None:
         self.group, self.shape, self.dtype = group, shape, dtype
-
-
-def entries_of(duals: Duals) -> Entries:
-    """The entries of duals of either kind."""
-    if are_sparse(duals):
-        return duals.entries()
-    from scipy import sparse
-
-    size = max(1, NUMBERS_AT_ONCE // duals.shape[1])
-    parts = [sparse.csr_array(duals[i : i + size]) for i in range(0, len(duals), size)]
-    listed = sparse.vstack(parts, format="csr")
-    return np.diff(listed.indptr), listed.indices, listed.data
 
 
 def joined(found: list[Entries], m: int, dtype: Any) -> SparseDuals:

@@ -208,8 +208,9 @@ class Problem:
         self, state: State, drift: float, double: bool, shares: NDArray
     ) -> Certificate:
         storage = self.storage
-        given = (self.loss, state.weights, state.duals, self.costs, self.crew, double)
-        sums = storage.certify(*given, shares) if shares.size else storage.certify(*given)
+        sums = storage.certify(
+            self.loss, state.weights, state.duals, self.costs, self.crew, double, shares
+        )
         norm = storage.squared_norm(state.weights)
         dtype = np.dtype(np.float64) if double else storage.dtype
         column = storage.largest_column(state.weights)

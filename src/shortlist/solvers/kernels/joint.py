@@ -10,9 +10,12 @@ the combination of the weights.
 Visits on the support leave zero entries at zero, so that only the others are listed, and those of
 right labels: the r-th example has the entries ``begin[r]`` to ``begin[r + 1]`` of ``classes``.
 
-The rows of ``past`` are, entry by entry: what duals and scores were at the last joint step, and how
-much they had changed since the one before. ``kernels.joint_features`` has the same step for weights
-instead of scores.
+The rows of ``past`` tell of each entry at the last joint step:
+
+    LAST_DUAL, LAST_SCORE   its dual and score
+    DUAL_STEP, SCORE_STEP   their changes since the joint step before
+
+``kernels.joint_features`` has the same step for weights instead of scores.
 """
 
 import numpy as np
@@ -23,23 +26,22 @@ from shortlist.solvers.kernels.dual_rows import is_right
 from shortlist.solvers.kernels.rows import add_to_class
 from shortlist.solvers.kernels.support import place_among
 
-# A step that would take more than this share of the examples out of their domain is not taken: to
-# leave one where it is costs as much as a visit.
+# Take no step that moves more than this share of the examples out of their domain. To leave one of
+# them where it is costs as much as a visit.
 MAX_SHARE_OUTSIDE = 0.25
 # Duals may miss their domain by rounding, and by no more than this: an ulp in single precision.
 MAX_VIOLATION = 1.2e-7
-# Two directions are parallel if less than this share of one is left without the other.
+# Two directions are parallel if less than this share of one is orthogonal to the other.
 MIN_SHARE_APART = 1e-9
 # Steps that are tried, one after the other, until the objective rises.
 STEP_LENGTHS = (1.0, 0.25)
-# A step must raise the objective by so many units in the last place of 1/2 |W|^2. Less is rounding,
-# and leads away from what visits have balanced: in single precision the hinge on CLINC150 at
-# C = 100 would come no closer than a gap of 5e-3. With inner products the rise is summed in double,
-# so that these are double's units; the top-2 hinge on 40 examples would come no closer than 1e-8.
+# A step must raise the objective by so many units in the last place of 1/2 |W|^2: less is rounding.
+# Without this the hinge on CLINC150 at C = 100 (single precision) comes no closer than a gap of
+# 5e-3. With inner products the rise is summed in double, and these are double's units. Without this
+# the top-2 hinge on 40 examples comes no closer than 1e-8.
 MIN_RISE_ULPS = 64.0
-# Where the conjugate is computed, along both directions, to find slopes and bends.
-POINTS = ((0.0, 0.0), (1.0, 0.0), (-1.0, 0.0), (0.0, 1.0), (0.0, -1.0), (1.0, 1.0))
-# The rows of ``past``.
+# The conjugate is computed at these multiples of both directions: they tell slopes and bends.
+POINTS_OF_CONJUGATE = ((0.0, 0.0), (1.0, 0.0), (-1.0, 0.0), (0.0, 1.0), (0.0, -1.0), (1.0, 1.0))
 LAST_DUAL, DUAL_STEP, LAST_SCORE, SCORE_STEP = 0, 1, 2, 3
 
 
@@ -151,7 +153,7 @@ def add_conjugates(loss, linear, numbers, y, cost, begin, classes, duals, change
 @njit
 def _add_terms(loss, linear, numbers, y, cost, begin, classes, duals, change, step, terms):
     buffers = np.zeros((2, _most_entries(begin)), duals.dtype)
-    values = np.empty(len(POINTS))
+    values = np.empty(len(POINTS_OF_CONJUGATE))
     for r in range(numbers.shape[0]):
         first, last = begin[r], begin[r + 1]
         v, d1, d2 = duals[first:last], change[first:last], step[first:last]
@@ -175,7 +177,7 @@ def _add_terms(loss, linear, numbers, y, cost, begin, classes, duals, change, st
             terms[0] -= c * conjugate(here, d1, place)
             terms[1] -= c * conjugate(here, d2, place)
             continue
-        for p, (t1, t2) in enumerate(POINTS):
+        for p, (t1, t2) in enumerate(POINTS_OF_CONJUGATE):
             values[p] = _conjugate_at(here, v, d1, t1, d2, t2, place, row)
         at, ahead1, behind1, ahead2, behind2, both = values
         terms[0] -= 0.5 * c * (ahead1 - behind1)

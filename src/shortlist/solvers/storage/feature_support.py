@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shortlist.losses.base import Loss
-from shortlist.solvers.duals import are_sparse, as_array, readable, rows_at_once, writable
+from shortlist.solvers.duals import array_of, readable, rows_at_once, writable
 from shortlist.solvers.kernels.dual_rows import ListedRows
 from shortlist.solvers.kernels.joint_features import list_support
 from shortlist.solvers.kernels.support import MEASURE_EVERY
@@ -58,10 +58,11 @@ class FeatureSupport(Support):
             return
         begin, classes, _, _ = self._list_support()
         n = len(self.duals)
-        if not are_sparse(self.duals):
+        whole = array_of(self.duals)
+        if whole is not None:
             places = np.empty(n, np.int64)
             places[self.numbers] = np.arange(self.numbers.size)
-            self.listed = ListedRows(as_array(self.duals), places, begin, classes)
+            self.listed = ListedRows(whole, places, begin, classes)
         if m <= MAX_CLASSES and self._is_long(self.numbers.size):
             self.teams = make_teams(self.numbers, begin, classes, n, m)
 
