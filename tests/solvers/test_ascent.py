@@ -66,3 +66,21 @@ def test_a_part_that_was_too_small_is_followed_by_an_epoch(embeddings, monkeypat
     assert found.status == "converged"
     assert 0.01 in parts
     assert all(1.0 in pair for pair in pairwise(parts))
+
+
+def test_hinges_stay_with_sdca_where_there_is_no_model_of_the_hessian():
+    """As on text: more features than half of the examples, and 1,100 weights or more.
+
+    A descent ended at max_epochs, its gap eight times as large as the one asked for.
+    """
+    random = np.random.default_rng(3)
+    y = random.integers(0, 20, 400)
+    X = 0.3 * random.normal(size=(20, 300))[y] + 3 * random.normal(size=(400, 300))
+    wrong = random.random(400) < 0.1
+    y[wrong] = random.integers(0, 20, wrong.sum())
+    problem = Problem(
+        DenseStorage(X), Costs(y, np.ones(400)), 20, Instance("ova_hinge", m=20).loss()
+    )
+    found = train(problem, tol=1e-3, max_epochs=1000, seed=0).result
+    assert (found.status, found.solver) == ("converged", "sdca")
+    assert found.relative_gap <= 1e-3

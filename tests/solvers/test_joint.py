@@ -59,10 +59,10 @@ def test_a_joint_step_rises_by_what_it_says_and_keeps_duals_and_scores_together(
         zero = support.duals == 0
         support.least_change = 0.0
         support.visit(problem.loss, random.permutation(support.order))
-        support.put_back()
+        support.settle()
         before = dual(problem, K, state)
         rises.append(support.step_jointly(problem.loss))
-        support.put_back()
+        support.settle()
         after = dual(problem, K, state)
         assert after - before == pytest.approx(rises[-1], rel=1e-6, abs=1e-10 * abs(after))
         assert np.isfinite(after)

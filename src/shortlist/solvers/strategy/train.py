@@ -344,6 +344,12 @@ def _patience(problem: Problem, tol: float) -> float:
         return (EVALUATIONS_CONDITIONED if conditioned else EVALUATIONS_UNCONDITIONED) * price
     if suits_multipliers(problem):
         return EPOCHS_BEFORE_MULTIPLIERS
+    # Without a model of the Hessian a descent takes far longer. On 20 newsgroups (tf-idf, 11314 x
+    # 49085) SDCA solves the hinge at C = 30 in 11 seconds and 257 epochs, the smooth hinge and the
+    # one-vs-all hinge at C = 100 in 23 and 39 seconds. Descents had gaps of 0.1, 0.014 and 0.15
+    # after 87, 126 and 20 seconds, at a limit of 250 to 400 epochs (a busy machine).
+    if plan(problem, late=True).kind is Kind.NONE:
+        return np.inf
     most = MAX_CLASSES_FOR_DESCENT_SMOOTH if loss.smooth else MAX_CLASSES_FOR_DESCENT
     if loss.fewest_classes > most:
         return np.inf
