@@ -254,6 +254,30 @@ def _check_search(arrays: Arrays, meta: Meta) -> None:
         "decided is not True or False for each k",
     )
     _check_table(arrays, meta["table"], [int(k) for k in ks])
+    chosen_models = [models[number] for number in chosen]
+    _check_families(meta["families"], meta["table"], meta["rows"], chosen_models)
+
+
+def _check_families(families: Any, table: Any, rows: Any, models: list[Any]) -> None:
+    """Check what was searched, and that the chosen rows of the table are the models'."""
+    from shortlist.estimators.cv_checks import FAMILY
+
+    require(isinstance(families, list), "the families are not a list")
+    allowed = set(FAMILY) | set(models[0].get_params())
+    for family in families:
+        named = isinstance(family, dict) and set(FAMILY) <= set(family) <= allowed
+        require(named, "a family is not named by its parameters")
+    numbers = table["family"]
+    known = (numbers >= 0) & (numbers < len(families))
+    require(known.all(), "the table has a family that was not searched")
+    whole = isinstance(rows, list) and all(map(is_integer, rows))
+    require(whole and len(rows) == len(models), "there is not one chosen row for each k")
+    for row, model in zip(rows, models, strict=True):
+        require(0 <= row < len(numbers), "a chosen row is not of the table")
+        require(table["C"][row] == model.C, "a chosen row has another C than its model")
+        family = families[numbers[row]]
+        same = all(family[name] == getattr(model, name) for name in FAMILY)
+        require(same, "a chosen row has another family than its model")
 
 
 def _check_search_parameters(search: Any, multilabel: bool, n_classes: int) -> None:
@@ -284,6 +308,8 @@ def _check_table(arrays: Arrays, table: Any, ks: list[int]) -> None:
     for name, column in table.items():
         require(isinstance(name, str), "a column of the table has no name")
         require(column.shape == (n_rows,) and n_rows > 0, f"column {name} has another length")
+    whole = "family" in table and table["family"].dtype.kind in "iu"
+    require(whole, "the table has no column of the families' numbers")
     numbers = ["C", "mean_seconds", "relative_gap", *(f"certified_top{k}" for k in ks)]
     for name in ("loss", "k", "variant", "smoothing", *numbers):
         require(name in table, f"the table has no column {name}")

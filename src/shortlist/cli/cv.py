@@ -235,7 +235,8 @@ def _print_tables(search: Any) -> None:
         return f"{star}{percent(table[f'mean_top{k}'][row])}{spread}"
 
     columns = ["C", *(f"top-{k} %" for k in ks), "seconds"]
-    for (loss, own, *_), rows in search.rows_by_family().items():
+    for number, rows in search.rows_by_family().items():
+        family = search.families_[number]
         cells = [
             [
                 f"{table['C'][row]:.4g}",
@@ -246,7 +247,9 @@ def _print_tables(search: Any) -> None:
         ]
         places = [(i, j) for i, row in enumerate(rows) for j, k in enumerate(ks, 1)]
         best = [(i, j) for i, j in places if rows[i] == chosen[ks[j - 1]]]
-        print_table(f"{loss}, k={own}", columns, cells, text_columns=(), best=best)
+        print_table(
+            f"{family['loss']}, k={family['k']}", columns, cells, text_columns=(), best=best
+        )
 
 
 def _print_choice(search: Any, several: bool) -> None:

@@ -13,6 +13,8 @@ from shortlist.estimators.linear import TopKClassifier
 from shortlist.estimators.parameters import check_parameters
 from shortlist.losses import Loss
 
+# What ``families_`` and the table of a search say of every family. It may have set more.
+FAMILY = ("loss", "k", "variant", "smoothing")
 # What a family in ``losses`` may not set: C is searched, and these belong to the whole search.
 _NOT_PER_FAMILY = frozenset(
     {"C", "normalize", "warm_start", "random_state", "verbose", "checkpoint", "checkpoint_every"}
@@ -27,14 +29,8 @@ def families_of(search: Any, multilabel: bool = False) -> list[tuple[TopKClassif
     """One unfitted classifier for each family to search, parameters checked, and its loss."""
     names = TopKClassifier._get_param_names()
     shared = {name: getattr(search, name) for name in names if hasattr(search, name)}
-    listed: Sequence[Any] = [search.loss] if search.losses is None else search.losses
-    if isinstance(listed, str | dict) or not hasattr(listed, "__iter__"):
-        raise TypeError(f"losses must be a list of names or dictionaries; got {listed!r}")
     families = []
-    for entry in listed:
-        own = {"loss": entry} if isinstance(entry, str) else entry
-        if not isinstance(own, dict):
-            raise TypeError(f"every entry of losses must be a name or a dictionary; got {entry!r}")
+    for own in _entries(search):
         allowed = sorted(set(names) - _NOT_PER_FAMILY)
         unknown = sorted(set(own) - set(allowed), key=str)
         if unknown:
@@ -46,6 +42,26 @@ def families_of(search: Any, multilabel: bool = False) -> list[tuple[TopKClassif
     if not families:
         raise ParameterError("losses", "must hold at least one family; it is empty")
     return families
+
+
+def settings_of(search: Any, families: list[TopKClassifier]) -> list[dict[str, Any]]:
+    """The ``families_`` of a search: what each of its families is, and what else it set."""
+    return [
+        {name: getattr(family, name) for name in dict.fromkeys((*FAMILY, *own))}
+        for family, own in zip(families, _entries(search), strict=True)
+    ]
+
+
+def _entries(search: Any) -> list[dict[str, Any]]:
+    """What each entry of ``losses`` sets."""
+    listed: Sequence[Any] = [search.loss] if search.losses is None else search.losses
+    if isinstance(listed, str | dict) or not hasattr(listed, "__iter__"):
+        raise TypeError(f"losses must be a list of names or dictionaries; got {listed!r}")
+    entries = [{"loss": entry} if isinstance(entry, str) else entry for entry in listed]
+    for entry in entries:
+        if not isinstance(entry, dict):
+            raise TypeError(f"every entry of losses must be a name or a dictionary; got {entry!r}")
+    return entries
 
 
 def usable_ks(ks: Any, n_classes: int) -> tuple[int, ...]:
