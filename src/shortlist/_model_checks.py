@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from ._parameters import KERNELS, PLAIN_LOSS_PARAMETERS
 from ._record_checks import ROUNDING_SHARE, check_array, check_result, is_integer, is_real, require
 from .datasets.reading import Reading
 
@@ -176,7 +177,6 @@ def _check_linear(arrays: Arrays, meta: Meta) -> None:
 
 
 def _check_kernel(arrays: Arrays, meta: Meta) -> None:
-    from shortlist._parameters import KERNELS
     from shortlist.estimators import KernelTopKClassifier
 
     _check_common_parameters(meta["params"])
@@ -260,12 +260,10 @@ def _check_search(arrays: Arrays, meta: Meta) -> None:
 
 def _check_families(families: Any, table: Any, rows: Any, models: list[Any]) -> None:
     """Check what was searched, and that the chosen rows of the table are the models'."""
-    from shortlist.estimators.cv_checks import FAMILY
-
     require(isinstance(families, list), "the families are not a list")
-    allowed = set(FAMILY) | set(models[0].get_params())
+    allowed = set(PLAIN_LOSS_PARAMETERS) | set(models[0].get_params())
     for family in families:
-        named = isinstance(family, dict) and set(FAMILY) <= set(family) <= allowed
+        named = isinstance(family, dict) and set(PLAIN_LOSS_PARAMETERS) <= set(family) <= allowed
         require(named, "a family is not named by its parameters")
     numbers = table["family"]
     known = (numbers >= 0) & (numbers < len(families))
@@ -276,7 +274,7 @@ def _check_families(families: Any, table: Any, rows: Any, models: list[Any]) -> 
         require(0 <= row < len(numbers), "a chosen row is not of the table")
         require(table["C"][row] == model.C, "a chosen row has another C than its model")
         family = families[numbers[row]]
-        same = all(family[name] == getattr(model, name) for name in FAMILY)
+        same = all(family[name] == getattr(model, name) for name in PLAIN_LOSS_PARAMETERS)
         require(same, "a chosen row has another family than its model")
 
 
@@ -311,7 +309,7 @@ def _check_table(arrays: Arrays, table: Any, ks: list[int]) -> None:
     whole = "family" in table and table["family"].dtype.kind in "iu"
     require(whole, "the table has no column of the families' numbers")
     numbers = ["C", "mean_seconds", "relative_gap", *(f"certified_top{k}" for k in ks)]
-    for name in ("loss", "k", "variant", "smoothing", *numbers):
+    for name in (*PLAIN_LOSS_PARAMETERS, *numbers):
         require(name in table, f"the table has no column {name}")
         kinds = "iuf" if name in numbers else "iufU"
         require(table[name].dtype.kind in kinds, f"column {name} is of type {table[name].dtype}")

@@ -3,9 +3,31 @@
 from __future__ import annotations
 
 from numbers import Integral
+from typing import TYPE_CHECKING, NamedTuple
 
 from shortlist.errors import ParameterError
 
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+
+class Parameters(NamedTuple):
+    """What :func:`shortlist.losses.get` was given besides a name, checked."""
+
+    k: int
+    variant: str
+    smoothing: float
+    multilabel: bool = False
+    margins: NDArray | None = None
+    rank_weights: NDArray | None = None
+
+
+#: The parameters of a classifier that say which loss it has.
+LOSS_PARAMETERS = ("loss", *(name for name in Parameters._fields if name != "multilabel"))
+#: Those that are a word or a number. A table can show them.
+PLAIN_LOSS_PARAMETERS = tuple(
+    name for name in LOSS_PARAMETERS if name not in ("margins", "rank_weights")
+)
 VARIANTS = ("alpha", "beta")
 # The hinges also come as the paper prints alpha.
 HINGE_VARIANTS = ("alpha", "beta", "printed")

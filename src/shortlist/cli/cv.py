@@ -9,6 +9,7 @@ import typer
 
 from shortlist.cli.checkpoints import CheckpointOptions
 from shortlist.cli.data import describe_data, how_read, labels_in, read_data
+from shortlist.cli.exits import FAILED, INTERRUPTED
 from shortlist.cli.liblinear import weights_hint
 from shortlist.cli.models import (
     check_trainable,
@@ -41,7 +42,6 @@ from shortlist.cli.output import (
     told_of_compilation,
 )
 from shortlist.cli.reading import ReadingOptions
-from shortlist.cli.run import FAILED, INTERRUPTED
 
 if TYPE_CHECKING:
     from shortlist.datasets.containers import LabeledData

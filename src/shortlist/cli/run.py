@@ -1,11 +1,4 @@
-"""From arguments to an exit code: every foreseeable failure is one line on standard error.
-
-0     done; also when training stopped short of its tolerance, which is a warning
-1     it cannot be done here: out of memory or disk, a package is missing
-2     wrong usage, unreadable or unsuitable data
-130   interrupted with Ctrl-C; 143 and 129 by SIGTERM and SIGHUP, which are treated alike
-141   the reader of the output has gone (as in ``shortlist predict ... | head``)
-"""
+"""From arguments to an exit code: every foreseeable failure is one line on standard error."""
 
 from __future__ import annotations
 
@@ -22,8 +15,7 @@ from typing import Any, TextIO, cast
 
 from shortlist._signals import handled
 from shortlist._text import Setting, escape_controls
-
-DONE, FAILED, REFUSED, INTERRUPTED, UNREAD = 0, 1, 2, 130, 141
+from shortlist.cli.exits import DONE, FAILED, INTERRUPTED, REFUSED, UNREAD
 
 # Set it to see where an error comes from.
 DEBUG = "SHORTLIST_DEBUG"

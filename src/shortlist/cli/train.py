@@ -10,6 +10,7 @@ from shortlist._text import counted
 from shortlist.cli.checkpoints import CheckpointOptions
 from shortlist.cli.cluster import accuracies, fit, training_data
 from shortlist.cli.data import how_read, labels_in
+from shortlist.cli.exits import FAILED, INTERRUPTED
 from shortlist.cli.liblinear import weights_hint
 from shortlist.cli.models import (
     check_trainable,
@@ -40,7 +41,6 @@ from shortlist.cli.output import (
     told_of_compilation,
 )
 from shortlist.cli.reading import ReadingOptions
-from shortlist.cli.run import FAILED, INTERRUPTED
 
 
 def train(

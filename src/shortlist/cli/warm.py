@@ -11,6 +11,7 @@ from typing import Any, NoReturn
 
 import typer
 
+from shortlist.cli.exits import FAILED
 from shortlist.cli.options import LossName, OutputOptions, Precision
 
 # Numbers of examples, features and classes. A small problem, and one trained in blocks that threads
@@ -56,8 +57,6 @@ def warm(
 
 
 def _fail(message: str) -> NoReturn:
-    from shortlist.cli.run import FAILED
-
     sys.stderr.write(f"shortlist: {message}\n")
     raise typer.Exit(FAILED)
 

@@ -1,31 +1,18 @@
-"""Duals that workers keep, and how they travel: as lists of the entries that are not zero."""
+"""How duals travel between workers and driver: as lists of the entries that are not zero."""
 
 from __future__ import annotations
 
-import math
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from shortlist.solvers.duals import Duals, SparseDuals, are_sparse
 
-if TYPE_CHECKING:
-    from shortlist.distributed.group import Group
-
 # Counts of examples, columns and values: see ``SparseDuals.entries``.
 Entries = tuple[NDArray, NDArray, NDArray]
 # Numbers of a dense array that are looked at in one go.
 NUMBERS_AT_ONCE = 1 << 22
-
-
-class RemoteDuals:
-    """The duals that the workers keep, for as long as they live."""
-
-    nbytes = math.inf  # never copied, and gone after the fit
-
-    def __init__(self, group: Group, shape: tuple[int, int], dtype: np.dtype) -> None:
-        self.group, self.shape, self.dtype = group, shape, dtype
 
 
 def entries_of(duals: Duals) -> Entries:

@@ -27,7 +27,7 @@ from shortlist.distributed.cluster import (
     SUPPORT_SUMS_PER_WHOLE_ONE,
     Cluster,
 )
-from shortlist.distributed.duals import RemoteDuals, entries_of, joined
+from shortlist.distributed.duals import entries_of, joined
 from shortlist.distributed.group import Group
 from shortlist.distributed.rounds import Rounds, Sigma
 from shortlist.distributed.shards import Shard
@@ -66,6 +66,15 @@ def rounds_on_board(rows: int, rows_per_round: int | None, sparsity: float) -> i
     if rows_per_round is None:
         rows_per_round = round(ROWS_PER_ROUND_ON_BOARD * max(1.0, sparsity))
     return max(1, round(rows / rows_per_round))
+
+
+class RemoteDuals:
+    """The duals that the workers keep, for as long as they live."""
+
+    nbytes = math.inf  # never copied, and gone after the fit
+
+    def __init__(self, group: Group, shape: tuple[int, int], dtype: np.dtype) -> None:
+        self.group, self.shape, self.dtype = group, shape, dtype
 
 
 class RemoteRows:

@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shortlist._encoding import Decoder, Encoder
+from shortlist._parameters import PLAIN_LOSS_PARAMETERS
 from shortlist._record_checks import check_array, check_number, check_result, is_integer, require
 from shortlist._state_files import (
     FileKind,
@@ -41,7 +42,8 @@ CHECKPOINT_FILE = FileKind("checkpoint", 1, CheckpointError)
 # Parameters that define the problem. The first ones are the kernel classifier's own.
 _PARAMETERS = (
     *("kernel", "gamma_", "degree", "coef0"),
-    *("loss", "k", "variant", "smoothing", "C", "fit_intercept", "intercept_scaling", "normalize"),
+    *PLAIN_LOSS_PARAMETERS,
+    *("C", "fit_intercept", "intercept_scaling", "normalize"),
 )
 
 Identity = dict[str, Any]

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from numbers import Integral
 from typing import Any, Literal
 
-from shortlist._parameters import check_k
+from shortlist._parameters import PLAIN_LOSS_PARAMETERS, check_k
 from shortlist._text import Setting
 from shortlist.errors import ParameterError, WordedError
 from shortlist.estimators.callers import level_outside
@@ -13,8 +13,6 @@ from shortlist.estimators.linear import TopKClassifier
 from shortlist.estimators.parameters import check_parameters
 from shortlist.losses import Loss
 
-# What ``families_`` and the table of a search say of every family. It may have set more.
-FAMILY = ("loss", "k", "variant", "smoothing")
 # What a family in ``losses`` may not set: C is searched, and these belong to the whole search.
 _NOT_PER_FAMILY = frozenset(
     {"C", "normalize", "warm_start", "random_state", "verbose", "checkpoint", "checkpoint_every"}
@@ -47,7 +45,7 @@ def families_of(search: Any, multilabel: bool = False) -> list[tuple[TopKClassif
 def settings_of(search: Any, families: list[TopKClassifier]) -> list[dict[str, Any]]:
     """The ``families_`` of a search: what each of its families is, and what else it set."""
     return [
-        {name: getattr(family, name) for name in dict.fromkeys((*FAMILY, *own))}
+        {name: getattr(family, name) for name in dict.fromkeys((*PLAIN_LOSS_PARAMETERS, *own))}
         for family, own in zip(families, _entries(search), strict=True)
     ]
 

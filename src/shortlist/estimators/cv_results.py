@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from shortlist._parameters import PLAIN_LOSS_PARAMETERS
 from shortlist._text import Setting
 from shortlist.errors import Worded
 from shortlist.estimators.callers import level_outside
 from shortlist.estimators.convergence import NotConvergedWarning
-from shortlist.estimators.cv_checks import FAMILY
 from shortlist.estimators.cv_grid import Grid, best_row
 from shortlist.estimators.cv_paths import Choice, FitOutcome, SearchPath
 from shortlist.estimators.linear import TopKClassifier
@@ -52,7 +52,7 @@ class Results:
     def table(self) -> dict[str, NDArray]:
         """The columns of ``cv_results_``."""
         table = {"family": np.array([number for number, _ in self.rows])}
-        for name in FAMILY:
+        for name in PLAIN_LOSS_PARAMETERS:
             table[name] = np.array(
                 [getattr(self.families[number], name) for number, _ in self.rows]
             )

@@ -7,11 +7,11 @@ from numbers import Integral, Real
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from shortlist._parameters import HINGE_VARIANTS, VARIANTS, check_k
+from shortlist._parameters import HINGE_VARIANTS, VARIANTS, Parameters, check_k
 from shortlist._text import Setting
 from shortlist.errors import ParameterError, WordedError
 from shortlist.losses.base import Loss
-from shortlist.losses.entries import ALIASES, ENTRIES, Entry, Parameters, entry_of, names
+from shortlist.losses.entries import ALIASES, ENTRIES, Entry, entry_of, names
 from shortlist.losses.margins import check_margins
 from shortlist.projections.checks import check_rank_weights, check_variant
 

@@ -90,13 +90,13 @@ class SearchDisplay:
         return np.flatnonzero(families == families[self.chosen[k]])
 
     def _name(self, k: int) -> str:
-        from shortlist.estimators.cv_checks import FAMILY
+        from shortlist._parameters import PLAIN_LOSS_PARAMETERS
         from shortlist.estimators.cv_results import family_name
 
         several = len(np.unique(self.table["family"])) > 1
         if self.losses is None or not several:
             return f"top-{k}"
         family = self.losses[k]
-        more = {name: value for name, value in family.items() if name not in FAMILY}
+        more = {name: value for name, value in family.items() if name not in PLAIN_LOSS_PARAMETERS}
         own = family_name({"k": family["k"], **more})
         return f"top-{k} ({family['loss']}, {own})"
