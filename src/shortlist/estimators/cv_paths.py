@@ -109,7 +109,7 @@ class SearchPath:
         if measured.score is not None:
             values.append(f"score {measured.score:.4f}")
         name = f"{self.template.loss} k={self.template.k}"
-        if self.fold.train is not None or not isinstance(self.fold.held_out, Part):
+        if self.fold.train is not None or self.fold.validation is None:
             name += f", fold {self.fold.number + 1}"  # a validation set is not a fold
         values[-1] += f" ({outcome.seconds:.1f} s)"
         tell_fit(f"{name}, C={C:g}", values)
