@@ -35,6 +35,15 @@ HINGE_VARIANTS = ("alpha", "beta", "printed")
 TIE_POLICIES = ("optimistic", "pessimistic", "expected")
 #: Ties that decide more than this share of the examples are worth a warning.
 MAX_TIED_SHARE = 0.01
+#: Formats of data files, and those of tables with named columns.
+TABLE_FORMATS = ("csv", "parquet", "arrow")
+FORMATS = ("libsvm", *TABLE_FORMATS, "npy", "npz", "mat")
+#: What data may be divided into.
+SPLIT_NAMES = ("train", "val", "test")
+#: What becomes of missing values in a table.
+MISSING_POLICIES = ("error", "mean", "drop")
+#: How features may be brought to similar sizes.
+SCALES = ("standard", "minmax", "l2")
 #: Kernels that are known by name.
 KERNELS = ("linear", "rbf", "poly", "cosine", "precomputed")
 

@@ -3,15 +3,16 @@
 from dataclasses import dataclass
 from enum import StrEnum
 
+from shortlist._parameters import FORMATS, MISSING_POLICIES, SCALES, SPLIT_NAMES
 from shortlist.cli.options import Precision
 
 # What an option can be chosen from.
-Format = StrEnum("Format", "libsvm csv parquet arrow npy npz mat")
-Split = StrEnum("Split", "train val test")
+Format = StrEnum("Format", FORMATS)  # type: ignore[misc]
+Split = StrEnum("Split", SPLIT_NAMES)  # type: ignore[misc]
 LabelType = StrEnum("LabelType", "auto int str")
 IndexBase = StrEnum("IndexBase", {"auto": "auto", "zero": "0", "one": "1"})
-Missing = StrEnum("Missing", "error mean drop")
-Scale = StrEnum("Scale", "standard minmax l2")
+Missing = StrEnum("Missing", MISSING_POLICIES)  # type: ignore[misc]
+Scale = StrEnum("Scale", SCALES)  # type: ignore[misc]
 
 
 @dataclass(frozen=True)

@@ -17,12 +17,13 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from .._parameters import SPLIT_NAMES
 from .._sparse import check_sparse
 from .._text import Setting, few
 from ..errors import DataError
 from .checks import check_features
 from .columns import features_by_name
-from .containers import SPLIT_NAMES, LabeledData
+from .containers import LabeledData
 from .files import as_text, check_readable, format_suffix, open_data, parser_errors
 from .labels import check_labels, parse_labels, text_array
 from .limits import check_read_size

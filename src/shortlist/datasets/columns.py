@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from .._parameters import MISSING_POLICIES, TABLE_FORMATS
 from .._text import Phrase, Setting, few
 from ..errors import DataError
 from .reading import Column, Reading
@@ -14,8 +15,6 @@ from .reading import Column, Reading
 _LABEL_NAMES = ("label", "labels", "target", "class")
 # A column "y" holds the labels too, unless there is a column "x": then it is a coordinate.
 _Y, _X = "y", "x"
-MISSING_POLICIES = ("error", "mean", "drop")
-TABLE_FORMATS = ("csv", "parquet", "arrow")
 _SHOWN_NAMES = 12
 
 

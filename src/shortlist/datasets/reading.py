@@ -33,7 +33,7 @@ class Reading:
     Attributes
     ----------
     format : str
-        The file's format, one of :data:`shortlist.datasets.read.FORMATS`.
+        The file's format, one of :data:`shortlist._parameters.FORMATS`.
     n_features : int
     feature_names : tuple of str or None
         The features' names in order, where the file has any.
