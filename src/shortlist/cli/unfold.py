@@ -15,6 +15,8 @@ from typing import Annotated, Any, NamedTuple, get_args, get_origin, get_type_hi
 
 import typer
 
+from shortlist.losses.entries import ENTRIES
+
 Command = Callable[..., None]
 
 # As in "-o --output MODEL [Output]": flags, what stands for the value, and a heading.
@@ -59,7 +61,9 @@ def _words(section: SectionProxy, name: str, heading: str | None) -> Words:
 def _manual() -> ConfigParser:
     manual = ConfigParser(delimiters=["="], interpolation=None)
     manual.optionxform = str  # type: ignore[assignment, method-assign]
-    manual.read_string(Path(__file__).with_name("options.ini").read_text(encoding="utf-8"))
+    losses = "; ".join(f"{entry.name}, {entry.title}" for entry in ENTRIES.values())
+    text = Path(__file__).with_name("options.ini").read_text(encoding="utf-8")
+    manual.read_string(text.replace("{losses}", losses))
     return manual
 
 
