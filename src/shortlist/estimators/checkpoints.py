@@ -55,7 +55,7 @@ def identity_of(model: Any, problem: Problem, X: Any, **more: Any) -> Identity:
     if callable(parameters.get("kernel")):
         parameters["kernel"] = getattr(model.kernel, "__qualname__", type(model.kernel).__name__)
     classes = np.frombuffer(repr(model.classes_.tolist()).encode(), np.uint8)
-    examples = examples_of(X, getattr(model, "memory_limit", None))  # kernels have no such limit
+    examples = examples_of(X, model.memory_limit)
     contents, layout = examples.contents(model)
     return {
         "parameters": {**parameters, **more, **layout},
