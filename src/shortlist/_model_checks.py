@@ -17,12 +17,12 @@ from scipy import sparse
 
 from ._parameters import KERNELS, PLAIN_LOSS_PARAMETERS
 from ._record_checks import ROUNDING_SHARE, check_array, check_result, is_integer, is_real, require
-from .datasets.reading import Reading
+from .datasets.how_read import Reading
 
 Arrays = Mapping[str, Any]
 Meta = Mapping[str, Any]
 
-_LARGEST_SEED = 2**32 - 1
+_MAX_SEED = 2**32 - 1
 
 
 def check_state(estimator: str, arrays: Arrays, meta: Meta) -> None:
@@ -76,7 +76,7 @@ def _check_common_parameters(params: Any) -> None:
     verbose = params.get("verbose", 0)
     require(isinstance(verbose, int) and verbose >= 0, f"verbose is {verbose!r}")
     seed = params.get("random_state")
-    seeded = is_integer(seed) and 0 <= seed <= _LARGEST_SEED
+    seeded = is_integer(seed) and 0 <= seed <= _MAX_SEED
     require(seed is None or seeded, f"random_state is {seed!r}")
     # A model file may come from anyone: ``fit`` must not write to a path named in it.
     require(params.get("checkpoint") is None, "it names a checkpoint")

@@ -31,7 +31,7 @@ from shortlist.losses.printed import PrintedHinge
 Vector = NDArray[np.float64]
 Margins = NDArray[np.float64]
 #: The largest error of the risk that the solver's tolerances of 1e-10 allow.
-_LARGEST_RISK_ERROR = 1e-8
+_MAX_RISK_ERROR = 1e-8
 #: Scores closer than this count as tied: the solver's tolerances cannot separate them.
 _NEAR_A_TIE = 1e-9
 
@@ -83,7 +83,7 @@ def hinge_infimum(loss: Loss, p: Vector, shortlist: NDArray[np.bool_] | None = N
     if shortlist is not None:
         scores = with_exact_ties(scores, shortlist, ~shortlist, _NEAR_A_TIE)
     risk, _ = risk_and_gradient(loss, scores, p)
-    return Optimum(scores, risk, "linear program", _LARGEST_RISK_ERROR)
+    return Optimum(scores, risk, "linear program", _MAX_RISK_ERROR)
 
 
 @singledispatch

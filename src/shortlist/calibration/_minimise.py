@@ -33,13 +33,13 @@ _METHODS = {
     "SLSQP": {"ftol": 1e-16, "maxiter": 1_000},
 }
 _RESTARTS_FOR_THE_GOAL = 2
-_MOST_RESTARTS = 10
+_MAX_RESTARTS = 10
 _POLISHING_STEPS = 3
 #: A variable this close to its bound that should be smaller is put there, in units of the width
 #: over which the loss bends. Scores as close to each other tie.
 _NEAR_A_BOUND = 1e-9
 #: Less smoothed losses are minimised from the optimum of a loss this many times smoother.
-_LEAST_SMOOTHING_FROM_ZERO = 0.03
+_MIN_SMOOTHING_FROM_ZERO = 0.03
 _SMOOTHING_STEP = 10.0
 #: The score of a label whose optimal score is minus infinity: exp(-800 / k) rounds to zero.
 _UNBOUNDED_SCORE = -800.0
@@ -127,7 +127,7 @@ def _objective(loss: Loss, p: Vector, cone: _Cone) -> Objective:
 
 
 def _minimiser(loss: Loss, p: Vector, cone: _Cone) -> Vector:
-    if 0 < loss.smoothing < _LEAST_SMOOTHING_FROM_ZERO:
+    if 0 < loss.smoothing < _MIN_SMOOTHING_FROM_ZERO:
         z = _minimiser(_smoother(loss), p, cone)
     else:
         z = np.zeros(len(cone.lower))
@@ -135,7 +135,7 @@ def _minimiser(loss: Loss, p: Vector, cone: _Cone) -> Vector:
     bounds = Bounds(cone.lower, np.full(len(z), np.inf))
     scale = 1.0 / np.sqrt(_width(loss))
     smallest, best = np.inf, z
-    for restart in range(_MOST_RESTARTS):
+    for restart in range(_MAX_RESTARTS):
         for method, options in _METHODS.items():
             z = minimize(objective, z, jac=True, method=method, bounds=bounds, options=options).x
             # Ignore the optimiser's status: near the optimum its line search fails by rounding.

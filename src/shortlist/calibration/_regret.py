@@ -42,7 +42,7 @@ _GRID = np.linspace(0.0, 1.0, 6)
 #: Probabilities below this are also tried as exact zeros.
 _NEARLY_ZERO = 1e-4
 #: Descents keep probabilities above this: at zero the derivative may be infinite.
-_LEAST_PROBABILITY = 1e-7
+_MIN_PROBABILITY = 1e-7
 
 
 @dataclass(frozen=True)
@@ -194,10 +194,10 @@ class _Search:
         signs = self.exchange.missed * 1.0 - self.exchange.listed * 1.0
         found = minimize(
             self._value_and_slope,
-            np.maximum(start, _LEAST_PROBABILITY),
+            np.maximum(start, _MIN_PROBABILITY),
             jac=True,
             method="SLSQP",
-            bounds=[(_LEAST_PROBABILITY, 1.0)] * len(start),
+            bounds=[(_MIN_PROBABILITY, 1.0)] * len(start),
             constraints=[
                 {"type": "eq", "fun": lambda p: p.sum() - 1.0, "jac": np.ones_like},
                 {"type": "ineq", "fun": lambda p: signs @ p - self.epsilon, "jac": lambda p: signs},

@@ -20,10 +20,10 @@ Vector = NDArray[np.float64]
 #: From peaked to nearly uniform: hinges fail at different places.
 _CONCENTRATIONS = (0.5, 1.0, 5.0, 50.0)
 #: Whole weights from zero to this make distributions with ties and with labels that never occur.
-_LARGEST_WEIGHT = 4
+_MAX_WEIGHT = 4
 #: The least difference across the cut, unless it is a tie, so that a gap is far above what is
 #: numerically uncertain.
-_LEAST_CUT = 0.01
+_MIN_CUT = 0.01
 
 
 @dataclass(frozen=True)
@@ -108,7 +108,7 @@ def find_counterexample(
 
 def _draw(n_classes: int, trial: int, random: np.random.RandomState) -> Vector:
     if trial % 2:
-        weights = random.randint(0, _LARGEST_WEIGHT + 1, n_classes)
+        weights = random.randint(0, _MAX_WEIGHT + 1, n_classes)
         weights[random.randint(n_classes)] += 1  # not all of them zero
         return weights / weights.sum()
     concentration = _CONCENTRATIONS[trial // 2 % len(_CONCENTRATIONS)]
@@ -118,7 +118,7 @@ def _draw(n_classes: int, trial: int, random: np.random.RandomState) -> Vector:
 def _nearly_ties(p: Vector, k: int) -> bool:
     descending = np.sort(p)[::-1]
     cut = descending[k - 1] - descending[k] if k < len(p) else 1.0
-    return bool(TIE_TOLERANCE < cut < _LEAST_CUT)
+    return bool(TIE_TOLERANCE < cut < _MIN_CUT)
 
 
 def calibration_table(

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from shortlist.cli.ranking import Ranking
     from shortlist.cli.reading import ReadingOptions
     from shortlist.datasets.containers import LabeledData
-    from shortlist.datasets.reading import Reading
+    from shortlist.datasets.how_read import Reading
 
 
 @contextmanager

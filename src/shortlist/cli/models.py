@@ -15,7 +15,7 @@ from shortlist.errors import DataError
 
 if TYPE_CHECKING:
     from shortlist.datasets.containers import LabeledData
-    from shortlist.datasets.reading import Reading
+    from shortlist.datasets.how_read import Reading
 
 # Scores, examples times classes, that are computed at a time: 32 MiB of doubles.
 _SCORES_PER_BLOCK = 1 << 22

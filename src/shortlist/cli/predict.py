@@ -27,7 +27,7 @@ from shortlist.errors import DataError
 
 if TYPE_CHECKING:
     from shortlist.conformal import ConformalShortlist
-    from shortlist.datasets.reading import Reading
+    from shortlist.datasets.how_read import Reading
 
 # Beginnings of a formula in spreadsheets, which also skip a tab or return before it.
 _FORMULAS = ("=", "+", "-", "@", "\t", "\r")

@@ -16,7 +16,7 @@ from shortlist.errors import DataError
 if TYPE_CHECKING:
     from shortlist import TopKClassifier
     from shortlist.datasets.containers import LabeledData
-    from shortlist.datasets.reading import Reading
+    from shortlist.datasets.how_read import Reading
 
 _SHOWN_LABELS = 5
 

@@ -13,10 +13,10 @@ from .checks import check_features
 from .columns import Roles, TableOptions, assign_roles, no_feature_hint
 from .containers import LabeledData
 from .files import check_readable, parser_errors
+from .how_read import Column, Reading
 from .labels import check_labels
 from .limits import check_read_size
 from .missing import fill_missing
-from .reading import Column, Reading
 
 _ARROW_FILE = b"ARROW1"
 _FEATHER_1 = b"FEA1"

@@ -9,7 +9,7 @@ from typing import Any
 from .._parameters import MISSING_POLICIES, TABLE_FORMATS
 from .._text import Phrase, Setting, few
 from ..errors import DataError
-from .reading import Column, Reading
+from .how_read import Column, Reading
 
 # A column with one of these names holds the labels, unless the caller names another.
 _LABEL_NAMES = ("label", "labels", "target", "class")

@@ -10,7 +10,7 @@ import numpy as np
 from scipy import sparse
 
 from .._parameters import SPLIT_NAMES
-from .reading import Reading
+from .how_read import Reading
 
 Matrix: TypeAlias = Any  # a dense array or a scipy csr_matrix
 

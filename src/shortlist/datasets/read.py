@@ -12,7 +12,7 @@ from .._text import Setting
 from ..errors import DataError
 from .containers import LabeledData
 from .files import STDIN, check_readable, format_suffix
-from .reading import Reading
+from .how_read import Reading
 from .scaling import Scaling
 
 _FORMAT_OF_SUFFIX = {

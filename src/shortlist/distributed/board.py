@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 # Bytes of shared memory at most. Larger arrays take so long to visit that Ray's share is small.
-MOST_BYTES = 1 << 28
+MAX_BYTES = 1 << 28
 # Numbers of 8 bytes from one signal to the next: a cache line.
 SIGNAL_STRIDE = 8
 
@@ -128,7 +128,7 @@ class OwnBoard(Board):
     def made(cls, n_workers: int, shape: tuple[int, ...], dtype: Any) -> OwnBoard | None:
         """A board, unless it would be too large or the system has no such files."""
         needed = Place("", 0, n_workers, shape, np.dtype(dtype)).nbytes
-        if needed > MOST_BYTES or not hasattr(os, "memfd_create"):
+        if needed > MAX_BYTES or not hasattr(os, "memfd_create"):
             return None
         return cls(n_workers, shape, dtype)
 

@@ -27,10 +27,10 @@ ROWS_PER_ROUND = 1024
 # Rounds in an epoch for each worker there is, and in all, however large the shards are: the more
 # workers change W at a time, the sooner they must know. Hinges need more: two workers take 10
 # epochs at C = 10 with 8 rounds an epoch, and 6 with 29.
-MOST_ROUNDS_PER_WORKER, MOST_ROUNDS_PER_WORKER_OF_HINGES, MOST_ROUNDS = 4, 16, 32
+MAX_ROUNDS_PER_WORKER, MAX_ROUNDS_PER_WORKER_OF_HINGES, MAX_ROUNDS = 4, 16, 32
 # Rounds of cheap visits on the support that may follow an epoch, for each of its own, and in all.
 # Two workers, smooth hinge at C = 10: 16 epochs with one for each, 10 with three.
-SUPPORT_ROUNDS, MOST_SUPPORT_ROUNDS = 3, 24
+SUPPORT_ROUNDS, MAX_SUPPORT_ROUNDS = 3, 24
 # Examples that a worker visits between two sums among the workers of one machine: a block of them.
 # After every eighth round all of W is added up, which takes as long as some fifty visits; after the
 # others the intercept alone. Softmax on 60,000 x 768 embeddings of 200 classes, C = 1, two workers:
@@ -39,13 +39,13 @@ ROWS_PER_ROUND_ON_BOARD = 128
 SUMS_PER_WHOLE_ONE = 8
 # Parts that a pass over the support is made in there, at most. Two workers, smooth hinge at C = 10:
 # 5 epochs with one part, 4 with four, at a gap seven times as small with 16.
-MOST_SUPPORT_PARTS = 16
+MAX_SUPPORT_PARTS = 16
 # Examples of a worker in such a part, if the last pass moved as many.
 ROWS_PER_SUPPORT_PART = 128
 SUPPORT_SUMS_PER_WHOLE_ONE = 4
 # Characters in the name of the folder for temporary files. Ray keeps sockets below it, whose names
 # the system limits to 107 characters; Ray's part and ours take up to 88 of them.
-LONGEST_FOLDER = 18
+MAX_FOLDER_CHARACTERS = 18
 FOLDER_PREFIX = "ray-of-"
 # Seconds for a cluster's first answer.
 CONNECT_SECONDS = 10.0
@@ -124,7 +124,7 @@ def connected(cluster: Cluster) -> Iterator[None]:
 
 def _temporary_folder() -> str:
     """A new folder, named by this process; those of processes that were killed are removed."""
-    short = len(tempfile.gettempdir()) <= LONGEST_FOLDER
+    short = len(tempfile.gettempdir()) <= MAX_FOLDER_CHARACTERS
     parent = Path(tempfile.gettempdir() if short else "/tmp")
     for old in parent.glob(f"{FOLDER_PREFIX}*"):
         process = old.name.removeprefix(FOLDER_PREFIX).partition("-")[0]

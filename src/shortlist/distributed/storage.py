@@ -14,11 +14,11 @@ from shortlist.datasets.containers import LabeledData
 from shortlist.datasets.shards import beside, classes_of
 from shortlist.distributed.board import SumLostError
 from shortlist.distributed.cluster import (
-    MOST_ROUNDS,
-    MOST_ROUNDS_PER_WORKER,
-    MOST_ROUNDS_PER_WORKER_OF_HINGES,
-    MOST_SUPPORT_PARTS,
-    MOST_SUPPORT_ROUNDS,
+    MAX_ROUNDS,
+    MAX_ROUNDS_PER_WORKER,
+    MAX_ROUNDS_PER_WORKER_OF_HINGES,
+    MAX_SUPPORT_PARTS,
+    MAX_SUPPORT_ROUNDS,
     ROWS_PER_ROUND,
     ROWS_PER_ROUND_ON_BOARD,
     ROWS_PER_SUPPORT_PART,
@@ -55,8 +55,8 @@ def rounds_of(rows: int, n_workers: int, rows_per_round: int | None, sparse_dual
     """The rounds of an epoch over shards of so many rows."""
     if rows_per_round is not None:
         return max(1, round(rows / rows_per_round))
-    for_each = MOST_ROUNDS_PER_WORKER_OF_HINGES if sparse_duals else MOST_ROUNDS_PER_WORKER
-    most = min(for_each * n_workers, MOST_ROUNDS)
+    for_each = MAX_ROUNDS_PER_WORKER_OF_HINGES if sparse_duals else MAX_ROUNDS_PER_WORKER
+    most = min(for_each * n_workers, MAX_ROUNDS)
     wanted = round(rows / (ROWS_PER_ROUND // 2 if sparse_duals else ROWS_PER_ROUND))
     return min(max(1, wanted), most)
 
@@ -224,8 +224,8 @@ class RemoteStorage(ExplicitWeights, NoSupportVisits):
         )
         yield from self._made(visits, loss, state, costs, every)
         if loss.sparse_duals:
-            parts = min(n_rounds, MOST_SUPPORT_PARTS) if near else 1
-            passes = max(min(SUPPORT_ROUNDS * n_rounds, MOST_SUPPORT_ROUNDS), SUPPORT_PASSES)
+            parts = min(n_rounds, MAX_SUPPORT_PARTS) if near else 1
+            passes = max(min(SUPPORT_ROUNDS * n_rounds, MAX_SUPPORT_ROUNDS), SUPPORT_PASSES)
             visits = Rounds(
                 *("polish", seed, count, self.sigma["polish"], parts, passes),
                 gap_left=AFTER_EPOCH.gap_left,
