@@ -121,8 +121,8 @@ def test_defaults_of_a_search_are_those_of_the_class():
 
 def test_every_parameter_of_the_estimator_is_an_option():
     from shortlist import TopKClassifier
-    from shortlist.cli.checkpoints import CheckpointOptions
     from shortlist.cli.options import (
+        CheckpointOptions,
         LossOptions,
         OutputOptions,
         ShapeOptions,

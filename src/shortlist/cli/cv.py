@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from shortlist.cli.checkpoints import CheckpointOptions
 from shortlist.cli.data import describe_data, how_read, labels_in, read_data
 from shortlist.cli.exits import FAILED, INTERRUPTED
 from shortlist.cli.liblinear import weights_hint
@@ -20,10 +19,12 @@ from shortlist.cli.models import (
     remember_names,
 )
 from shortlist.cli.options import (
+    CheckpointOptions,
     KernelOptions,
     LossName,
     LossOptions,
     OutputOptions,
+    ReadingOptions,
     ShapeOptions,
     SolverOptions,
     class_weights,
@@ -38,11 +39,9 @@ from shortlist.cli.output import (
     print_table,
     save_somewhere,
     saved_line,
-    say,
     say_data,
     told_of_compilation,
 )
-from shortlist.cli.reading import ReadingOptions
 
 if TYPE_CHECKING:
     from shortlist.datasets.containers import LabeledData
@@ -153,7 +152,7 @@ def cv(
     check_trainable(search, examples)
     say_data(output, examples)
     if measured is not None:
-        say(output, describe_data(measured))
+        output.say(describe_data(measured))
     with told_of_compilation(output):
         search.fit(examples.X, examples.y, sample_weight=examples.weight, **held_out)
     remember_names(search, examples)

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from shortlist._text import few
 from shortlist.cli.data import labels_in, read_data
-from shortlist.cli.options import KernelOptions
-from shortlist.cli.reading import ReadingOptions
+from shortlist.cli.options import KernelOptions, ReadingOptions
 from shortlist.errors import DataError
 
 if TYPE_CHECKING:

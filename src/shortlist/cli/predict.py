@@ -21,8 +21,8 @@ from shortlist.cli.models import (
     reading_of,
     say_differences,
 )
+from shortlist.cli.options import ReadingOptions
 from shortlist.cli.output import check_output, is_device, is_standard_output, standard_output
-from shortlist.cli.reading import ReadingOptions
 from shortlist.errors import DataError
 
 if TYPE_CHECKING:
