@@ -12,8 +12,8 @@ from shortlist.cli.data import describe_data, read_data
 from shortlist.cli.options import OutputOptions, ReadingOptions
 from shortlist.cli.output import number, print_json, print_table, told_of_compilation
 
-# A rival is given up when a run misses the goal after both limits: seconds, and times the seconds
-# that Shortlist took.
+# A rival is given up when a run has taken longer than both limits and misses the goal: so many
+# seconds, and so many times the seconds of Shortlist.
 _SECONDS_ALLOWED, _TIMES_OWN_SECONDS_ALLOWED = 10.0, 10.0
 # Settings on a rival's ladder: iterations, or ever smaller tolerances.
 _MAX_EFFORT = 1 << 14

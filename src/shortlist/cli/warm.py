@@ -94,7 +94,7 @@ def _fits(losses: Iterable[LossName], precisions: Iterable[Precision]) -> Iterat
 
     settings: dict[Any, tuple[str, int]] = {}
     for name, k in product(losses, _KS):
-        # Several names and numbers can mean one loss, and some have no k.
+        # Several names and ks can mean the same loss. Some names refuse a k above 1.
         with suppress(ValueError):
             settings.setdefault(get(name.value, k=k), (name.value, k))
     for dtype, (loss, k), sparse in product(precisions, settings.values(), (False, True)):

@@ -193,7 +193,8 @@ class RemoteStorage(ExplicitWeights, NoSupportVisits):
         self.keeps_duals = all(own.keeps_duals for own in opened)
         plans = [own.plan for own in opened if own.plan is not None]
         self.memory_plan = f"on {len(plans)} workers: {plans[0]}" if plans else None
-        # Visits to all classes agree more than those on the support: each kind has its own.
+        # Each kind of visits has its own sigma. Visits to all classes change W more alike than
+        # visits on the support, and need a larger one.
         first = max(1.0, math.sqrt(len(self.group)))
         self.sigma = {"epoch": Sigma(first, first), "polish": Sigma(first, first)}
         self._costs_there: Costs | None = None
@@ -232,8 +233,9 @@ class RemoteStorage(ExplicitWeights, NoSupportVisits):
                 rows_per_part=ROWS_PER_SUPPORT_PART,
                 whole_every=min(whole_every, SUPPORT_SUMS_PER_WHOLE_ONE),
             )
-            # These add nothing to the estimate of the gap. They do not end at ``state.enough``:
-            # workers see only part of what is left. Four took 12 epochs instead of 8.
+            # These visits add nothing to the estimate of the gap. They do not end at
+            # ``state.enough``, as a worker sees only its part of the gap. With that end four
+            # workers took 12 epochs instead of 8.
             yield from (0.0 for _ in self._made(visits, loss, state, costs, every))
 
     def _made(

@@ -95,7 +95,8 @@ class SearchPath:
         self.models = {
             C: kept
             for C, kept in self.models.items()
-            # Twice the tolerance for equals: of equal values the smallest C is chosen.
+            # The choice takes the smallest C of values that are equal up to rounding. Twice that
+            # rounding keeps every model that it may take.
             if (self.outcomes[C].measured.criteria >= best - 2 * ACCURACY_ROUNDING).any()
         }
 
