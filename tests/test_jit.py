@@ -2,7 +2,6 @@
 
 import ast
 import gc
-import json
 from pathlib import Path
 from typing import NamedTuple
 
@@ -11,12 +10,11 @@ import numpy as np
 import pytest
 from numba import types
 
-from shortlist import _jit_compiler, _jit_internals, losses
+from shortlist import _blas, _jit, _jit_compiler, _jit_internals, _native, losses
 from shortlist._jit import by_precision, is_array, kernel_array, njit, overloaded
 from shortlist._jit_compiler import can_be_unit
 from shortlist._jit_internals import INTERNALS, check_internals
 from shortlist.losses.kernels import gap_share
-from tests.instances import INSTANCES
 from tests.processes import run
 
 
@@ -292,17 +290,32 @@ def test_members_that_a_numba_lacks_are_missed_at_import(kind, names, monkeypatc
             check_internals()
 
 
-def test_every_private_name_of_numba_is_checked():
-    """Those of ``_jit_compiler`` that it does not define itself."""
-    tree = ast.parse(Path(_jit_compiler.__file__).read_text(encoding="utf-8"))
-    used = {node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
+@pytest.mark.parametrize(
+    ("module", "own"),
+    [
+        (_jit_compiler, {"_own", *vars(_jit_compiler._Library)}),
+        (_jit, {"_choose", "_apart", "_signature", *vars(_jit._Overloaded)}),
+        (_native, set()),
+        (_blas, {"_context", "_builder", "_types", "_values", "_fields"}),
+    ],
+)
+def test_every_private_name_of_numba_is_checked(module, own):
+    """Those that a module uses and does not define itself, and what it sets on a dispatcher."""
+    tree = ast.parse(Path(module.__file__).read_text(encoding="utf-8"))
+    attributes = [node for node in ast.walk(tree) if isinstance(node, ast.Attribute)]
+    used = {node.attr for node in attributes}
     used |= {node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)}
     private = {name for name in used if name.startswith("_") and not name.startswith("__")}
-    own = {"_own", *vars(_jit_compiler), *vars(_jit_compiler._Library)} - {
-        name for _, names in INTERNALS for name in names
+    replaced = {
+        node.attr
+        for node in attributes
+        if isinstance(node.ctx, ast.Store)
+        and isinstance(node.value, ast.Name)
+        and node.value.id in ("kernel", "dispatcher")
     }
     checked = {name for _, names in INTERNALS for name in names}
-    assert private - own - checked == {"_compiler"}  # of a dispatcher: guarded when it is used
+    assert private - ({*own, *vars(module)} - checked) <= checked
+    assert replaced - checked <= {"unit"}  # our own: the kernel compiled apart
 
 
 def test_a_numba_that_does_not_tell_of_compilations_still_compiles():
@@ -341,87 +354,3 @@ def test_a_kernel_that_cannot_be_serialised_is_compiled_each_time(tmp_path):
     code = FAILING_INTERNALS.replace("CLASS.METHOD", "serialise")
     assert run(code, NUMBA_CACHE_DIR=tmp_path) == 1.0
     assert not [*tmp_path.rglob("*.kernel")]
-
-
-EVERY_KERNEL = """
-import json, tempfile
-import numpy as np
-from scipy import sparse
-from shortlist import KernelTopKClassifier, TopKClassifier, losses
-from shortlist.estimators import limited
-from shortlist.solvers.placing import Placing
-from shortlist.solvers.strategy import train
-
-found = {}
-for name, parameters, scores, labels in json.loads(CASES):
-    loss = losses.get(name, **parameters)
-    for dtype in ("float32", "float64"):
-        f = np.array(scores, dtype)
-        results = [loss.value(f, labels), loss.gradient(f, labels)]
-        if loss.has_dual_step:
-            v = loss.dual_step(f, labels, 0.7)
-            results += [v, loss.conjugate(v, labels)]
-        found[f"{name} {parameters} {dtype}"] = [np.asarray(r).tolist() for r in results]
-
-rng = np.random.default_rng(0)
-y = np.arange(24) % 4
-X = rng.normal(size=(24, 6)) * (rng.random((24, 6)) < 0.7)
-X[np.arange(24), y] += 2
-for name in ("entropy", "smooth_hinge", "hinge"):
-    for data in (X, sparse.csr_array(X), X.astype(np.float32)):
-        model = TopKClassifier(name, C=0.1, tol=1e-5, random_state=0).fit(data, y)
-        assert model.result_.status == "converged"
-        title = f"fit {name} {type(data).__name__} {data.dtype}"
-        found[title] = [model.coef_.tolist(), model.result_.primal]
-
-# The other storages and strategies: inner products, pieces on disk, several labels, multipliers.
-place = limited.place
-limited.place = lambda *_: Placing(7 * 6 * 8, "memory", None)  # pieces of seven rows
-called = []
-solve, patience = train.solve_by_multipliers, train.EPOCHS_BEFORE_MULTIPLIERS
-train.EPOCHS_BEFORE_MULTIPLIERS = 2.0
-train.solve_by_multipliers = lambda *a: (called.append(1), solve(*a))[1]
-several = np.eye(4, dtype=int)[y] | np.eye(4, dtype=int)[(y + 1) % 4]
-with tempfile.NamedTemporaryFile(suffix=".npy") as file:
-    np.save(file, X)
-    file.flush()
-    on_disk = np.load(file.name, mmap_mode="r")
-    for title, model, data, labels in [
-        ("kernel", KernelTopKClassifier("smooth_hinge", k=2, kernel="rbf"), X, y),
-        ("pieces", TopKClassifier("smooth_hinge", memory_limit="1GB"), on_disk, y),
-        ("several", TopKClassifier("smooth_hinge", k=2), X, several),
-        ("multipliers", TopKClassifier("hinge"), X, y),
-    ]:
-        cost = 10.0 if title == "multipliers" else 0.1
-        model.set_params(C=cost, tol=1e-5, random_state=0).fit(data, labels)
-        assert model.result_.status == "converged"
-        assert ("pieces" in getattr(model, "memory_plan_", "")) == (title == "pieces")
-        assert len(called) == (title == "multipliers")
-        found[f"fit {title}"] = [model.decision_function(X).tolist(), model.result_.primal]
-train.solve_by_multipliers, train.EPOCHS_BEFORE_MULTIPLIERS = solve, patience
-limited.place = place
-print(json.dumps(found))
-"""
-
-
-def test_jit_disabled_gives_the_same_results():
-    cases = [
-        (
-            row.name,
-            row.parameters,
-            row.scores(n=3).tolist(),
-            row.labels(n=3).tolist(),
-        )
-        for row in INSTANCES
-    ]
-    code = EVERY_KERNEL.replace("CASES", repr(json.dumps(cases)))
-    plain = run(code, NUMBA_DISABLE_JIT=1, SHORTLIST_JIT_CACHE=0)
-    scope: dict = {"print": lambda text: scope.update(printed=text)}
-    exec(code, scope)
-    compiled = json.loads(scope["printed"])
-    assert plain.keys() == compiled.keys()
-    for title, expected in compiled.items():
-        single = "float32" in title
-        rtol, atol = (2e-4, 2e-4) if single or title.startswith("fit") else (1e-9, 1e-11)
-        for got, wanted in zip(plain[title], expected, strict=True):
-            np.testing.assert_allclose(got, wanted, rtol=rtol, atol=atol, err_msg=title)

@@ -1,7 +1,12 @@
-"""The names inside numba that ``_jit_compiler`` builds on, checked before it does."""
+"""The names inside numba that ``_jit_compiler``, ``_jit`` and ``_native`` build on.
 
+``_jit_compiler`` has them checked before it is used.
+"""
+
+from numba.core.cgutils import _StructProxy
 from numba.core.codegen import JITCodeLibrary, JITCPUCodegen
 from numba.core.compiler import CompileResult
+from numba.core.dispatcher import Dispatcher
 
 # Each class with the members and attributes that are used or replaced.
 INTERNALS = (
@@ -27,6 +32,8 @@ INTERNALS = (
         ),
     ),
     (CompileResult, ("_find_referenced_environments", "_rebuild", "_reduce", "_replace")),
+    (Dispatcher, ("_cache", "_compiler", "compile", "get_call_template", "get_overload")),
+    (_StructProxy, ("_getvalue",)),
 )
 
 

@@ -28,6 +28,8 @@ YIELDS_BEFORE_SLEEP = 5_000
 SLEEP_MICROSECONDS = 50
 # Bytes that a processor fetches at once.
 CACHE_LINE = 64
+# Numbers between the signals of two threads: each has a cache line.
+SIGNAL_STRIDE = CACHE_LINE // 8
 
 
 @intrinsic
@@ -212,6 +214,9 @@ if DISABLED:
     def announce(signals, place, value):
         signals[place] = value
 
+    def meet(blas, signals, thread, threads, turn):
+        raise RuntimeError("kernels without compilation run on one thread")
+
     def publish(source, target):
         target[:] = source
 
@@ -243,6 +248,17 @@ else:
     def announce(signals, place, value):
         """Let other threads see ``value`` here, and all that this thread wrote before."""
         _store_signal(signals, place, value)
+
+    @njit
+    def meet(blas, signals, thread, threads, turn):
+        """Wait until all threads are here, and see what they wrote before.
+
+        ``turn`` is positive and rises from meeting to meeting. A thread has the number at
+        ``thread`` times SIGNAL_STRIDE for itself.
+        """
+        _store_signal(signals, thread * SIGNAL_STRIDE, turn)
+        for other in range(threads):
+            _wait_for(blas, signals, other * SIGNAL_STRIDE, turn)
 
     @njit
     def publish(source, target):

@@ -1,5 +1,7 @@
 """Calibration of the hinges beyond alpha and beta: linear programs, verdicts, counterexamples."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -32,6 +34,13 @@ def test_linear_programs_are_the_limit_of_smooth_minimisation(name):
         assert near.risk <= found.risk + found.accuracy
         assert found.risk <= near.risk + gamma / 2 + found.accuracy
         assert found.risk == pytest.approx(risk_and_gradient(hinge, found.scores, p)[0], abs=1e-8)
+
+
+def test_a_loss_outside_the_table_is_minimised_from_a_smoother_one():
+    known = losses.get("smooth_hinge", k=2, smoothing=1e-3)
+    own = replace(known, name="a loss of one's own")
+    p = np.array([0.4, 0.3, 0.2, 0.1])
+    assert infimum(own, p).risk == infimum(known, p).risk
 
 
 @pytest.mark.parametrize("name", ["printed", "ranks-alpha", "ranks-beta"])

@@ -7,8 +7,9 @@ from tests.cli.conftest import command
 __all__ = ["cluster", "command", "groups"]
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="package")
 def cluster():
+    """One for all files: to start one takes seconds."""
     pytest.importorskip("ray")
     from shortlist.distributed.cluster import Cluster, connected
 
@@ -16,12 +17,11 @@ def cluster():
         yield
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="package")
 def groups(cluster):
     """Workers for several tests: to start one takes longer than a fit."""
-    from tests.distributed.groups import dealt, group_of
+    from tests.distributed.groups import dealt, group_of, group_within
 
-    made = {n_workers: group_of(*dealt(n_workers)) for n_workers in (1, 2, 3)}
-    yield made
-    for group in made.values():
-        group.close()
+    largest = group_of(*dealt(3))
+    yield {1: group_within(largest, *dealt(1)), 2: group_within(largest, *dealt(2)), 3: largest}
+    largest.close()

@@ -64,7 +64,16 @@ def test_sockets_have_names_that_are_short_enough(monkeypatch, length):
     assert folder.startswith(parent if length == MAX_FOLDER_CHARACTERS else "/tmp/ray-of-")
 
 
-def test_no_cluster_at_the_address():
+@pytest.fixture
+def no_cluster(monkeypatch):
+    """As in a process without a cluster: the other tests' one stays as it is."""
+    import ray
+
+    monkeypatch.setattr(ray, "is_initialized", lambda: False)
+    monkeypatch.setattr(ray, "shutdown", lambda: None)
+
+
+def test_no_cluster_at_the_address(no_cluster):
     with (
         pytest.raises(ConnectionError, match=r"no Ray cluster at '127\.0\.0\.1:1': .*refused"),
         connected(Cluster(2, "127.0.0.1:1")),
@@ -72,17 +81,21 @@ def test_no_cluster_at_the_address():
         pass
 
 
-def test_a_ray_that_does_not_start(monkeypatch):
+def test_a_ray_that_does_not_start(no_cluster, monkeypatch):
     import ray
+
+    def folders():
+        mine = f"{cluster.FOLDER_PREFIX}{os.getpid()}-"
+        return [name for name in os.listdir(tempfile.gettempdir()) if name.startswith(mine)]
 
     def late(**options):
         raise Exception("The current node timed out during startup.")
 
     monkeypatch.setattr(ray, "init", late)
+    before = folders()
     with (
         pytest.raises(ConnectionError, match=r"did not start .* timed out during startup"),
         connected(Cluster(2)),
     ):
         pass
-    mine = f"{cluster.FOLDER_PREFIX}{os.getpid()}-"
-    assert not [name for name in os.listdir(tempfile.gettempdir()) if name.startswith(mine)]
+    assert folders() == before

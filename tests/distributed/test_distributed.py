@@ -17,7 +17,17 @@ ray = pytest.importorskip("ray")
 from shortlist import TopKClassifier, TopKClassifierCV, distributed  # noqa: E402
 from shortlist.distributed.rounds import Rounds, Sigma  # noqa: E402
 from shortlist.distributed.storage import RemoteRows, rounds_of  # noqa: E402
-from tests.distributed.groups import TOL, WEIGHTS, X, Y, check, dealt, group_of, train  # noqa: E402
+from tests.distributed.groups import (  # noqa: E402
+    TOL,
+    WEIGHTS,
+    X,
+    Y,
+    check,
+    dealt,
+    forget,
+    group_of,
+    train,
+)
 from tests.instances import Instance  # noqa: E402
 from tests.solvers import exact  # noqa: E402
 
@@ -26,15 +36,16 @@ pytestmark = pytest.mark.usefixtures("cluster")
 
 @pytest.mark.parametrize("name", ["entropy", "hinge"])
 def test_the_certificate_with_fifty_digits(groups, name):
-    parts = dealt(2)
-    model, alone = train(groups[2], parts, name), TopKClassifier(name, tol=1e-7, random_state=0)
+    # This process compiles what the workers would compile twice, at the same time.
+    alone = TopKClassifier(name, tol=1e-7, random_state=0).fit(X, Y, WEIGHTS)
+    model = train(groups[2], dealt(2), name)
     row, bias = Instance(name, m=4), 1.0
 
     def primal(fitted):
         W = np.vstack([fitted.coef_.T, fitted.intercept_])
         return float(exact.primal(row, W, X, Y, WEIGHTS, bias))
 
-    here, least = primal(model), min(primal(model), primal(alone.fit(X, Y, WEIGHTS)))
+    here, least = primal(model), min(primal(model), primal(alone))
     result = model.result_
     assert result.primal == pytest.approx(here, rel=1e-13)
     assert 0 < result.dual <= least * (1 + 1e-13)
@@ -215,7 +226,10 @@ def test_what_a_worker_raises_while_another_waits_for_it(groups):
 
 @pytest.mark.parametrize("loss", ["softmax", "hinge"])
 def test_sums_through_ray_are_those_on_the_board(groups, monkeypatch, loss):
-    """As many rounds either way: the same steps. Workers on several machines have no board."""
+    """As many rounds either way: the same steps. Workers on several machines have no board.
+
+    With other weights a hinge may part ways where the last digits decide, within the tolerance.
+    """
     from shortlist.distributed import storage
     from shortlist.solvers.strategy import train as strategy
 
@@ -301,8 +315,12 @@ def test_a_warm_start_after_the_workers_are_gone(groups, loss):
     model.fit(RemoteRows(groups[2], None), Y[order], WEIGHTS[order])
     epochs = model.result_.epochs
     model = pickle.loads(pickle.dumps(model))
-    # Other workers, which have never seen those duals.
-    distributed.fit(model, X, Y, sample_weight=WEIGHTS, n_workers=2)
+    # Other workers, which have never seen those duals, or the same without their memory.
+    if loss == "softmax":
+        distributed.fit(model, X, Y, sample_weight=WEIGHTS, n_workers=2)
+    else:
+        forget(groups[2])
+        model.fit(RemoteRows(groups[2], None), Y[order], WEIGHTS[order])
     check(model, loss)
     if loss == "softmax":
         assert model.result_.epochs < 0.5 * epochs

@@ -64,7 +64,7 @@ def test_one_clear_error(groups, monkeypatch, tmp_path):
         read_by(monkeypatch, groups[2], [good, short])
     short.write_bytes(b"nothing")
     with pytest.raises(ValueError, match=r"1\.npz: is not a complete \.npz archive"):
-        distributed.fit(TopKClassifier(), [good, short], n_workers=2)
+        read_by(monkeypatch, groups[2], [good, short])
     for wrong, message in (
         ({"data": X, "n_workers": 2}, "need their labels"),
         ({"data": [good], "y": Y, "n_workers": 2}, "leave out y"),
@@ -136,6 +136,8 @@ def test_workers_read_the_files_of_a_folder(command, tmp_path, monkeypatch):
     shards.mkdir()
     for number in range(2):
         np.savez(shards / f"{number}.npz", X=X[number::2], y=Y[number::2])
+    # Before the workers, which would compile the same kernels twice.
+    alone = TopKClassifier(k=2, random_state=0, tol=1e-6).fit(X, Y)
     monkeypatch.setattr("shortlist.datasets.read_splits", None)
     options = ("-k", 2, "--workers", 2, "--memory-limit", "4GB", "--json")
     ended = command("train", shards, "-o", tmp_path / "model", *options)
@@ -143,7 +145,6 @@ def test_workers_read_the_files_of_a_folder(command, tmp_path, monkeypatch):
     assert "memory limit 4GB: on 2 workers: rows and duals in memory" in ended.err
     told, model = json.loads(ended.out), load(tmp_path / "model")
     assert (told["n_samples"], told["n_features"], told["n_classes"]) == (200, 5, 4)
-    alone = TopKClassifier(k=2, random_state=0, tol=1e-6).fit(X, Y)
     assert model.result_.primal == pytest.approx(alone.result_.primal, rel=1e-3)
     assert told["accuracy"]["training"]["top-2"] == pytest.approx(model.score(X, Y))
     monkeypatch.undo()

@@ -70,7 +70,7 @@ def test_flags_are_behaviour(name):
     if row["SDCA"] == "yes":
         assert np.isfinite(loss.dual_step(np.zeros(4), 0, 1.0)).all()
     else:
-        with pytest.raises(TypeError, match="no dual_step"):
+        with pytest.raises(TypeError, match="no dual step"):
             loss.dual_step(np.zeros(4), 0, 1.0)
 
 

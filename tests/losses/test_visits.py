@@ -14,9 +14,9 @@ from shortlist import losses
 from shortlist._jit import njit
 from shortlist.losses.kernels import ascend, ascend_exactly
 from shortlist.losses.softmax_visit import (
-    _LEAST_RESIDUAL,
+    _MAX_RESIDUAL,
     _MAX_SCALE,
-    _MOST_RESIDUAL,
+    _MIN_RESIDUAL,
     _STEP_ERROR,
     _divergence_of,
     _moved,
@@ -175,7 +175,7 @@ def test_the_bound_on_the_divergence_holds_and_is_close():
 def test_the_step_of_fourth_order_leaves_no_more_of_its_equation_than_is_said():
     """eta z + log z = eta x + log x + d, in digits to spare, and the gain that is said of it."""
     found = []
-    for d in np.linspace(_LEAST_RESIDUAL, _MOST_RESIDUAL, 60):
+    for d in np.linspace(_MIN_RESIDUAL, _MAX_RESIDUAL, 60):
         for x, eta in itertools.product([1e-6, 0.3, 1.0], np.r_[0.0, np.logspace(-3, 9, 49)]):
             z, gain = step_with_gain(x, d, eta)
             assert z == pytest.approx(float(step(x, d, eta)), rel=1e-14)

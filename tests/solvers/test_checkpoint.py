@@ -82,7 +82,7 @@ def test_every_stage_of_a_run_can_be_gone_on_from(monkeypatch):
     seen = set()
     monkeypatch.setattr(train, "_patience", lambda *_: 0.0)
     monkeypatch.setattr(multipliers, "SLOW_GAP_RATIO", 0.0)
-    monkeypatch.setattr(multipliers, "MIN_GAMMA", multipliers.FIRST_GAMMA)
+    monkeypatch.setattr(multipliers, "MIN_GAMMA", multipliers.FIRST_GAMMA_OF_MULTIPLIERS)
     for row in (SOFTMAX, HINGE, TRUNCATED):
         problem, _, _ = problem_of(row)
         snapshots = cut_run(problem, np.inf, tol=1e-7)

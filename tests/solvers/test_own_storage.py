@@ -10,7 +10,7 @@ from shortlist.losses.base import Loss
 from shortlist.solvers.duals import Duals, as_array
 from shortlist.solvers.problem import Problem
 from shortlist.solvers.storage import Costs, State, Storage, Sums
-from shortlist.solvers.storage.base import NoSupportVisits
+from shortlist.solvers.storage.base import NO_SHARES, NoDescents, NoSupportVisits
 from shortlist.solvers.storage.local import LocalDuals
 from shortlist.solvers.strategy.path import Path
 from shortlist.solvers.strategy.train import train
@@ -25,27 +25,29 @@ from tests.solvers.problems import (
 )
 
 
-class GeneratedStorage(LocalDuals, NoSupportVisits):
+class GeneratedStorage(LocalDuals, NoDescents, NoSupportVisits):
     """Examples that a function makes as they are asked for: ``row_of(i)`` is x_i.
 
     Written in plain NumPy with the public functions of a loss. The weights are W, without a
-    constant feature. Descents are left out, as for inner products. Duals are kept as usual.
+    constant feature. Descents and visits on the support are left out. Duals are kept as usual.
     """
-
-    explicit = False
 
     def __init__(self, row_of: Callable[[int], NDArray], n: int, d: int) -> None:
         self.row_of = row_of
         self.n = n
-        self.dtype = np.dtype(np.float64)
+        self.dtype = row_of(0).dtype
         self.width = float(d)
-        self.kappa = np.array([row_of(i) @ row_of(i) for i in range(n)])
+        self.kappa = np.array([row_of(i) @ row_of(i) for i in range(n)], np.float64)
 
     def shared_work(self, m: int) -> float:
         return 0.0
 
+    @property
+    def weights_per_class(self) -> int:
+        return int(self.width)
+
     def zero_weights(self, m: int) -> NDArray:
-        return np.zeros((int(self.width), m))
+        return np.zeros((self.weights_per_class, m), self.dtype)
 
     def squared_norm(self, weights: NDArray) -> float | None:
         return float((weights**2).sum())
@@ -66,9 +68,17 @@ class GeneratedStorage(LocalDuals, NoSupportVisits):
             yield gap
 
     def certify(
-        self, loss: Loss, weights: NDArray, duals: Duals, costs: Costs, crew: Crew, double: bool
+        self,
+        loss: Loss,
+        weights: NDArray,
+        duals: Duals,
+        costs: Costs,
+        crew: Crew,
+        double: bool,
+        shares: NDArray = NO_SHARES,
     ) -> Sums:
-        scores, v, cost = self._rows() @ weights, as_array(duals), costs.cost
+        rows = self._rows().astype(np.float64 if double else self.dtype)
+        scores, v, cost = rows @ weights, as_array(duals), costs.cost
         values, gradients = loss.value_and_gradient(scores, costs.y)
         conjugates = loss.conjugate(v, costs.y)
         products = (scores * v).sum(axis=1)
@@ -83,26 +93,10 @@ class GeneratedStorage(LocalDuals, NoSupportVisits):
         )
 
     def rebuild(self, duals: Duals, cost: NDArray) -> NDArray:
-        return -self._rows().T @ (cost[:, None] * as_array(duals))
+        return -self._rows().astype(np.float64).T @ (cost[:, None] * as_array(duals))
 
     def _rows(self) -> NDArray:
         return np.stack([self.row_of(i) for i in range(self.n)])
-
-    def loss_gradient(
-        self, loss: Loss, weights: NDArray, costs: Costs, crew: Crew, double: bool
-    ) -> tuple[float, NDArray]:
-        raise NotImplementedError
-
-    def fill_duals(
-        self, loss: Loss, weights: NDArray, costs: Costs, duals: Duals, crew: Crew
-    ) -> None:
-        raise NotImplementedError
-
-    def class_sums(self, costs: Costs, m: int) -> NDArray:
-        raise NotImplementedError
-
-    def sample(self, step: int, first: int = 0) -> NDArray:
-        raise NotImplementedError
 
 
 def generated(X: NDArray) -> Storage:
@@ -129,6 +123,35 @@ def test_it_trains(row):
     assert result.dual <= naive_dual(row, as_array(solution.state.duals), X, y, cost) * (1 + 1e-12)
     dense = train(make_problem("dense", row.loss(), X, y, cost), tol=1e-4, seed=0).result
     assert result.primal == pytest.approx(dense.primal, rel=2e-4)
+
+
+def test_it_has_the_whole_interface():
+    X, _ = make_data()
+    missing = [name for name in interface() if not hasattr(generated(X), name)]
+    assert not missing
+
+
+def interface() -> set[str]:
+    """What a storage has: methods, properties and attributes."""
+    methods = {name for name in vars(Storage) if not name.startswith("_")}
+    return methods | set(Storage.__annotations__)
+
+
+def test_a_hinge_trains_in_single_precision():
+    """Its rows are not at hand: there is no copy in double to go on with."""
+    row = LOSSES[1]
+    X, y = make_data(dtype=np.float32)
+    cost = 1000.0 * make_costs(len(y))
+    problem = Problem(generated(X), Costs(y, cost), row.m, row.loss())
+    solution = train(problem, tol=1e-6, max_epochs=200, seed=0)
+    result = solution.result
+    assert solution.weights.dtype == np.float32
+    W = np.vstack([solution.weights.astype(np.float64), np.zeros(row.m)])
+    assert result.primal == pytest.approx(naive_primal(row, W, X, y, cost), rel=1e-6)
+    wide = X.astype(np.float64)
+    exact = train(make_problem("dense", row.loss(), wide, y, cost), tol=1e-7, seed=0).result
+    assert result.dual <= exact.primal
+    assert exact.dual <= result.primal
 
 
 def test_it_is_interrupted_and_gone_on_from():

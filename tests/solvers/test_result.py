@@ -10,6 +10,7 @@ from shortlist import losses
 from shortlist.solvers import Evaluation, Result, StopTraining
 from shortlist.solvers.records.certificate import Certificate, distance_to_optimum
 from shortlist.solvers.records.run import Run
+from shortlist.solvers.strategy.train import train
 from tests.solvers.problems import make_data, make_problem
 
 
@@ -143,3 +144,11 @@ def test_a_callback_that_says_yes_ends_training(answer):
 @pytest.mark.parametrize("answer", [None, False, 1, "stop", 0.5])
 def test_other_answers_do_not(answer):
     new_run(callback=lambda _: answer).notify()
+
+
+def test_users_see_plain_strings():
+    """Not members of an enumeration, whose repr differs and which other programs cannot read."""
+    X, y = make_data()
+    solution = train(make_problem("dense", losses.get("entropy"), X, y), tol=1e-3, seed=0)
+    assert type(solution.result.status) is str
+    assert {"status": "converged"}.items() <= solution.result.to_dict().items()

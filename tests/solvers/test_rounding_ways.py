@@ -155,7 +155,8 @@ def test_rows_in_pieces(row, duals, matrix, dtype):
         cost = np.full(FEW, C)
         storage = PiecedStorage(rows_on_disk(matrix(X.astype(dtype))), BIAS, 5, duals)
         assert storage.n_pieces == 4
-        solution = train(Problem(storage, Costs(y, cost), 4, row.loss()), tol=1e-3, seed=0)
+        problem = Problem(storage, Costs(y, cost), 4, row.loss())
+        solution = train(problem, tol=1e-3, max_epochs=100, seed=0)
         exact.check_result(row, solution, X, y, cost, BIAS, better_primal(row, X, y, cost))
 
 

@@ -85,7 +85,7 @@ def test_inner_products_have_no_features_to_descend_on(data):
         lambda: rows.class_sums(costs, 4),
         lambda: rows.sample(2),
     ):
-        with pytest.raises(NotImplementedError, match="explicit features"):
+        with pytest.raises(NotImplementedError, match="explicit weights"):
             call()
 
 

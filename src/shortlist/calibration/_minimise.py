@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import Bounds, minimize
 
-from shortlist.losses import Loss, get
+from shortlist.losses import Loss
 
 Vector = NDArray[np.float64]
 Mask = NDArray[np.bool_]
@@ -127,8 +127,8 @@ def _objective(loss: Loss, p: Vector, cone: _Cone) -> Objective:
 
 
 def _minimiser(loss: Loss, p: Vector, cone: _Cone) -> Vector:
-    if 0 < loss.smoothing < _MIN_SMOOTHING_FROM_ZERO:
-        z = _minimiser(_smoother(loss), p, cone)
+    if loss.with_smoothing is not None and 0 < loss.smoothing < _MIN_SMOOTHING_FROM_ZERO:
+        z = _minimiser(loss.with_smoothing(_SMOOTHING_STEP * loss.smoothing), p, cone)
     else:
         z = np.zeros(len(cone.lower))
     objective = _objective(loss, p, cone)
@@ -149,17 +149,6 @@ def _minimiser(loss: Loss, p: Vector, cone: _Cone) -> Vector:
     raise RuntimeError(
         f"minimising the expected {loss.name} stopped at a gradient of {smallest:.1e} "
         f"(p between {p.min():.1e} and {p.max():.1e})"
-    )
-
-
-def _smoother(loss: Loss) -> Loss:
-    return get(
-        loss.name,
-        k=loss.k,
-        variant=loss.variant or "alpha",
-        smoothing=_SMOOTHING_STEP * loss.smoothing,
-        margins=loss.margins,
-        rank_weights=loss.rank_weights,
     )
 
 

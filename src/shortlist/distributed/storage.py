@@ -27,7 +27,7 @@ from shortlist.distributed.cluster import (
     SUPPORT_SUMS_PER_WHOLE_ONE,
     Cluster,
 )
-from shortlist.distributed.duals import entries_of, joined
+from shortlist.distributed.duals import joined
 from shortlist.distributed.group import Group
 from shortlist.distributed.rounds import Rounds, Sigma
 from shortlist.distributed.shards import Shard
@@ -36,7 +36,7 @@ from shortlist.distributed.worker import Loaded, WorkerStorage
 from shortlist.errors import DataError
 from shortlist.estimators.limited import check_memory_limit
 from shortlist.losses.base import Loss
-from shortlist.solvers.duals import Duals
+from shortlist.solvers.duals import Duals, entries_of
 from shortlist.solvers.storage.base import (
     NO_SHARES,
     Costs,
@@ -71,7 +71,7 @@ def rounds_on_board(rows: int, rows_per_round: int | None, sparsity: float) -> i
 class RemoteDuals:
     """The duals that the workers keep, for as long as they live."""
 
-    nbytes = math.inf  # never copied, and gone after the fit
+    nbytes = math.inf  # too many to be copied
 
     def __init__(self, group: Group, shape: tuple[int, int], dtype: np.dtype) -> None:
         self.group, self.shape, self.dtype = group, shape, dtype

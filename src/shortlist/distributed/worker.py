@@ -30,9 +30,9 @@ from shortlist.distributed.rounds import Rounds, Sigma, Squares, Visited
 
 if TYPE_CHECKING:
     from shortlist.datasets.containers import LabeledData
-    from shortlist.distributed.duals import Entries
     from shortlist.distributed.shards import Shard
     from shortlist.losses.base import Loss
+    from shortlist.solvers.duals import Entries
     from shortlist.solvers.storage import Costs, State
     from shortlist.solvers.threads import Crew
 
@@ -278,7 +278,7 @@ class Worker:
 
     def dual_entries(self) -> Entries:
         """The duals that are not zero."""
-        from shortlist.distributed.duals import entries_of
+        from shortlist.solvers.duals import entries_of
 
         return entries_of(self.state.duals)
 

@@ -62,8 +62,8 @@ class Loss:
     - ``separable``: a sum over classes, each with its own score: every class trains for itself.
     - ``logits``: turns scores (n, m) into numbers whose softmax are class probabilities; None: the
       loss does not estimate any.
-    - ``smoother``: makes, for gamma > 0, a smooth loss that tends to this one as gamma does to 0
-      and whose duals are feasible for this one; None: there is none.
+    - ``with_smoothing``: makes the same loss at another smoothing gamma; None: it has none to
+      choose. Smaller ones tend to the loss at 0, and their duals are feasible for it.
     - ``log_lipschitz``: if scores change by at most e each, entries of the gradient change by a
       factor between exp(-2 e) and exp(2 e). It bounds what rounded scores do to a gradient.
     - ``labels_alike``: exchanging two labels and their scores changes nothing.
@@ -90,7 +90,7 @@ class Loss:
     rank_weights: NDArray | None = field(default=None, compare=False)
     separable: bool = False
     logits: Callable[[NDArray], NDArray] | None = field(default=None, compare=False)
-    smoother: Callable[[float], "Loss"] | None = field(default=None, compare=False)
+    with_smoothing: Callable[[float], "Loss"] | None = field(default=None, compare=False)
     with_margins: Callable[[ArrayLike], "Loss"] | None = field(default=None, compare=False)
     start_from: Callable[[], "Loss"] | None = field(default=None, compare=False)
 
@@ -98,6 +98,11 @@ class Loss:
     def has_probabilities(self) -> bool:
         """Whether scores can be turned into class probabilities."""
         return self.logits is not None
+
+    @property
+    def smoother(self) -> "Callable[[float], Loss] | None":
+        """Makes, for gamma > 0, a smooth loss for this one; None if this is smooth, or has none."""
+        return None if self.smooth else self.with_smoothing
 
     @property
     def has_dual_step(self) -> bool:
@@ -166,7 +171,7 @@ class Loss:
         ``eta`` is a number or one per example, zero or larger; at zero the solution is the
         gradient at q.
         """
-        self._require_dual("dual_step")
+        self._require_dual("dual step")
         q, y, single = self._check(q, y, "q")
         eta = np.asarray(eta, dtype=np.float64)
         if eta.shape not in ((), (q.shape[0],)):
@@ -215,10 +220,9 @@ class Loss:
 
     def _require_dual(self, what: str) -> None:
         if not self.has_dual_step:
-            kind = "is a mixture" if self.convex else "is not convex"
             raise TypeError(
-                f"{self.name} {kind}: it has a value and a gradient but no {what}. "
-                f"Train it by gradient descent."
+                f"{self.name} has no {what} here, only a value and a gradient. "
+                "Train it by a descent."
             )
 
     def _check(

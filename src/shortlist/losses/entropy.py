@@ -71,7 +71,7 @@ def log_loss(z, top, y, v):
 
 
 @njit
-def _value_gradient_softmax(loss, f, y, v, work):
+def value_gradient_softmax(loss, f, y, v, work):
     top = shifted_differences(f, y, 1.0, work[0])
     return log_loss(work[0], top, y, v)
 
@@ -139,7 +139,7 @@ def _softmax_lanes(loss, scores, y, cost, scratch):
 def _softmax_curvature(loss, f, y, step, hessian, work):
     """diag p - p p'."""
     p = work[2]
-    _value_gradient_softmax(loss, f, y, p, work[:2])
+    value_gradient_softmax(loss, f, y, p, work[:2])
     p[y] += 1
     for a in range(f.shape[0]):
         for b in range(f.shape[0]):
@@ -171,7 +171,7 @@ def _value_gradient_topk(loss, f, y, v, work):
 
 
 @njit(sums=True)
-def _negative_entropy(v, y):
+def negative_entropy(v, y):
     tiny = np.finfo(v.dtype).tiny
     total = v.dtype.type(0)
     for j in range(v.shape[0]):
@@ -181,10 +181,10 @@ def _negative_entropy(v, y):
 
 
 @njit
-def _conjugate(loss, v, y):
+def conjugate_of_entropy(loss, v, y):
     s = sum_of_wrong(v, y)
     # v_y <= 0 counts as zero in the sum. Where s is tiny, log(1 - s) would be that of a rounded s.
-    return _negative_entropy(v, y) + ((1.0 - s) * math.log1p(-s) if s < 1.0 else 0.0)
+    return negative_entropy(v, y) + ((1.0 - s) * math.log1p(-s) if s < 1.0 else 0.0)
 
 
 @njit
@@ -216,8 +216,8 @@ def _violation_topk(loss, v, y):
 register(
     Softmax,
     Kernels(
-        _value_gradient_softmax,
-        _conjugate,
+        value_gradient_softmax,
+        conjugate_of_entropy,
         _violation_softmax,
         _dual_step_softmax,
         ascend=ascend_softmax,
@@ -231,7 +231,7 @@ register(
     TopKEntropy,
     Kernels(
         _value_gradient_topk,
-        _conjugate,
+        conjugate_of_entropy,
         _violation_topk,
         _dual_step_topk,
         domain=lambda spec: capped(spec.k, joint=spec.kind == ALPHA, linear=False),

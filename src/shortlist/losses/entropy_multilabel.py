@@ -15,8 +15,11 @@ import numpy as np
 from shortlist._jit import njit
 from shortlist.losses.differences import close_at_label, sum_of_wrong
 from shortlist.losses.domains import distributions
-from shortlist.losses.entropy import _conjugate as _conjugate_softmax
-from shortlist.losses.entropy import _negative_entropy, _value_gradient_softmax
+from shortlist.losses.entropy import (
+    conjugate_of_entropy,
+    negative_entropy,
+    value_gradient_softmax,
+)
 from shortlist.losses.kernels import Kernels, register
 from shortlist.losses.labels import right_labels, shift_wrong, total, wrong_range
 from shortlist.projections.entropic_labels import entropic_step_labels
@@ -48,7 +51,7 @@ def _step(q, labels, eta, start, v, work):
 def _value_gradient(loss, f, y, v, work):
     labels = right_labels(y)
     if labels.shape[0] == 1:
-        return _value_gradient_softmax(loss, f, labels[0], v, work)  # keeps the digits near zero
+        return value_gradient_softmax(loss, f, labels[0], v, work)  # keeps the digits near zero
     return _step(f, labels, 0.0, np.zeros(2), v, work)
 
 
@@ -61,15 +64,15 @@ def _dual_step(loss, q, y, eta, start, v, work):
 def _conjugate(loss, v, y):
     labels = right_labels(y)
     if labels.shape[0] == 1:
-        return _conjugate_softmax(loss, v, labels[0])
+        return conjugate_of_entropy(loss, v, labels[0])
     result = 0.0
     begin = 0
     for label in labels:
-        result += _negative_entropy(v[begin:label], 0)
+        result += negative_entropy(v[begin:label], 0)
         begin = label + 1
         pi = max(1.0 / labels.shape[0] + np.float64(v[label]), 0.0)
         result += pi * math.log(pi) if pi > 0.0 else 0.0
-    return result + _negative_entropy(v[begin:], 0)
+    return result + negative_entropy(v[begin:], 0)
 
 
 @njit

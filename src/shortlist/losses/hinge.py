@@ -24,7 +24,7 @@ from shortlist.losses.differences import (
 )
 from shortlist.losses.domains import capped
 from shortlist.losses.hinge_projection import (
-    SMALLEST_SCALE,
+    MIN_SCALE_TO_DIVIDE_BY,
     AlphaHinge,
     BetaHinge,
     is_joint,
@@ -90,7 +90,7 @@ def smooth_hinge_value(z, top, x, s, gamma, y):
 
 @njit
 def _value_gradient(loss, f, y, v, work):
-    if loss.gamma < SMALLEST_SCALE:
+    if loss.gamma < MIN_SCALE_TO_DIVIDE_BY:
         return _subgradient(loss, f, y, v, work)
     return _value_from(loss, f, y, np.zeros(2), v, work)
 
@@ -170,7 +170,7 @@ def _step_of_two(loss, q, y, eta, v):
 
 @njit
 def _dual_step(loss, q, y, eta, start, v, work):
-    if eta + loss.gamma < SMALLEST_SCALE:
+    if eta + loss.gamma < MIN_SCALE_TO_DIVIDE_BY:
         _subgradient(loss, q, y, v, work)
     else:
         write_listed(work, solve_listed(loss, q, y, eta, start, work), y, v)
@@ -178,7 +178,7 @@ def _dual_step(loss, q, y, eta, start, v, work):
 
 @njit
 def _dual_step_beta(loss, q, y, eta, start, v, work):
-    if loss.k > 1 or eta + loss.gamma < SMALLEST_SCALE:
+    if loss.k > 1 or eta + loss.gamma < MIN_SCALE_TO_DIVIDE_BY:
         _dual_step(loss, q, y, eta, start, v, work)
     elif q.shape[0] == 2:
         _step_of_two(loss, q, y, eta, v)
@@ -239,7 +239,7 @@ def _share_near(loss, s, y, cost, eta, start, v, g, work):
     If the scores were those of the last visit's end, x would be the gradient too: for entries
     between the bounds  1 + s_j - s_y = (eta + gamma) (x_j + theta) - eta (x_j - v_y).
     """
-    if loss.gamma < SMALLEST_SCALE:
+    if loss.gamma < MIN_SCALE_TO_DIVIDE_BY:
         return gap_share(loss, s, y, cost, v, g, work)
     near = np.empty(2)
     near[0] = ((eta + loss.gamma) * start[0] + eta * np.float64(v[y])) / loss.gamma
@@ -249,7 +249,7 @@ def _share_near(loss, s, y, cost, eta, start, v, g, work):
 
 @overloaded(apart=True)
 def _gap_share(loss, s, y, cost, eta, start, v, g, work):
-    """What one visit of several measures is compiled apart: a fifth of the code of visits."""
+    """Compiled separately: few visits measure their gap, and this is a fifth of the code."""
     return _share_near
 
 
@@ -257,7 +257,7 @@ def _gap_share(loss, s, y, cost, eta, start, v, g, work):
 def _ascend(loss, s, y, cost, kappa, start, stands_for, v, delta, work):
     """The exact visit; only listed classes and those with duals so far take part."""
     eta = cost * kappa
-    if eta + loss.gamma < SMALLEST_SCALE or s.shape[0] == 2:
+    if eta + loss.gamma < MIN_SCALE_TO_DIVIDE_BY or s.shape[0] == 2:
         return ascend_exactly_apart(loss, s, y, cost, kappa, start, stands_for, v, delta, work)
     share = 0.0
     if stands_for > 0:
@@ -293,7 +293,7 @@ def _put_in(work, count, y, cost, v, delta):
 def _ascend_beta(loss, s, y, cost, kappa, start, stands_for, v, delta, work):
     """The exact visit, at k = 1 in as few passes as there can be: rows are short, or many."""
     eta = cost * kappa
-    if eta + loss.gamma < SMALLEST_SCALE or (loss.k > 1 and s.shape[0] == 2):
+    if eta + loss.gamma < MIN_SCALE_TO_DIVIDE_BY or (loss.k > 1 and s.shape[0] == 2):
         return ascend_exactly_apart(loss, s, y, cost, kappa, start, stands_for, v, delta, work)
     share = 0.0
     if stands_for > 0:

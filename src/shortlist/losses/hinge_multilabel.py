@@ -37,7 +37,7 @@ import numpy as np
 from shortlist._jit import njit, overloaded
 from shortlist.losses.domains import capped
 from shortlist.losses.hinge import sum_of_squares
-from shortlist.losses.hinge_projection import SMALLEST_SCALE
+from shortlist.losses.hinge_projection import MIN_SCALE_TO_DIVIDE_BY
 from shortlist.losses.kernels import Kernels, register
 from shortlist.losses.labels import right_labels, shift_wrong, sum_of_right, total, wrong_range
 from shortlist.projections.selection import largest
@@ -216,7 +216,7 @@ def _smooth_value(z, height, f, labels, v, s, gamma):
 @njit
 def _value_gradient_with(loss, joint, f, y, v, work):
     labels = right_labels(y)
-    if loss.gamma < SMALLEST_SCALE:
+    if loss.gamma < MIN_SCALE_TO_DIVIDE_BY:
         return _subgradient(loss.k, joint, f, labels, v, work)
     height, s = _project(loss, f, labels, 0.0, np.zeros(2), v, work)
     return _smooth_value(work[0], height, f, labels, v, s, loss.gamma)
@@ -235,7 +235,7 @@ def _value_gradient_alpha(loss, f, y, v, work):
 @njit
 def _dual_step_with(loss, joint, q, y, eta, start, v, work):
     labels = right_labels(y)
-    if eta + loss.gamma < SMALLEST_SCALE:
+    if eta + loss.gamma < MIN_SCALE_TO_DIVIDE_BY:
         _subgradient(loss.k, joint, q, labels, v, work)
     else:
         _project(loss, q, labels, eta, start, v, work)

@@ -19,7 +19,7 @@ from shortlist.projections.threshold import clip_into, solve_threshold
 from shortlist.projections.topk import fill_capped, settle_cap, walk_cap
 
 # Below this, eta + gamma cannot be divided by safely in single precision.
-SMALLEST_SCALE = 1e-30
+MIN_SCALE_TO_DIVIDE_BY = 1e-30
 
 
 class BetaHinge(NamedTuple):

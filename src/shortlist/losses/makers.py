@@ -42,7 +42,7 @@ def hinge(given: Parameters) -> Loss:
         fewest_classes=_fewest_classes(given),
         margins=given.margins,
         rank_weights=given.rank_weights,
-        smoother=None if smooth else partial(_smoothed_hinge, given),
+        with_smoothing=partial(_smoothed_hinge, given),
         with_margins=None if given.multilabel else partial(_hinge_with_margins, given),
     )
 
@@ -132,7 +132,7 @@ def ova_hinge(given: Parameters) -> Loss:
         smooth=smooth,
         sparse_duals=True,
         separable=True,
-        smoother=None if smooth else partial(_smoothed_ova_hinge, given),
+        with_smoothing=partial(_smoothed_ova_hinge, given),
     )
 
 

@@ -16,6 +16,7 @@ mu_k / k over k >= r, and mu_k = k (w_k - w_{k+1}).
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -35,7 +36,7 @@ from shortlist.losses.makers import entropy, hinge
 from shortlist.projections.entropic import kind_of
 
 # Shares up to this are what rounded weights of ranks leave where two are equal.
-LEAST_SHARE = 1e-12
+MIN_SHARE_OF_K = 1e-12
 
 
 class Mixture(NamedTuple):
@@ -71,7 +72,7 @@ def shares_of(rank_weights: NDArray) -> dict[int, float]:
     """The share of each k that has one."""
     drops = rank_weights - np.append(rank_weights[1:], 0.0)
     shares = drops * np.arange(1, len(rank_weights) + 1)
-    return {k: float(share) for k, share in enumerate(shares, start=1) if share > LEAST_SHARE}
+    return {k: float(share) for k, share in enumerate(shares, start=1) if share > MIN_SHARE_OF_K}
 
 
 def mixed_smooth_hinge(given: Parameters) -> Loss:
@@ -82,7 +83,12 @@ def mixed_smooth_hinge(given: Parameters) -> Loss:
             "smoothing", problem + Setting("loss", "hinge") + " with " + Setting("rank_weights")
         )
     family = AlphaHinge if given.variant == "alpha" else BetaHinge
-    return _mixed("mixed_smooth_hinge", given, hinge, lambda k: family(k, given.smoothing))
+    mixed = _mixed("mixed_smooth_hinge", given, hinge, lambda k: family(k, given.smoothing))
+    return replace(mixed, with_smoothing=partial(_smoothed, given))
+
+
+def _smoothed(given: Parameters, gamma: float) -> Loss:
+    return mixed_smooth_hinge(given._replace(smoothing=gamma))
 
 
 def mixed_entropy(given: Parameters) -> Loss:
@@ -101,7 +107,14 @@ def _mixed(
     weights = equal_shares(given.k) if given.rank_weights is None else given.rank_weights
     shares = shares_of(weights)
     largest = one(given._replace(k=max(shares), multilabel=False, rank_weights=None))
-    mixed = replace(largest, name=name, k=given.k, rank_weights=weights, with_margins=None)
+    mixed = replace(
+        largest,
+        name=name,
+        k=given.k,
+        rank_weights=weights,
+        with_margins=None,
+        with_smoothing=None,
+    )
     if len(shares) == 1:
         return mixed
     spec = Mixture(tuple(part(k) for k in shares), tuple(shares.values()))

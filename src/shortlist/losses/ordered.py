@@ -30,7 +30,7 @@ from shortlist._jit import njit
 from shortlist.losses.differences import close_at_label, shifted_differences, sum_of_wrong
 from shortlist.losses.domains import OrderedDomain
 from shortlist.losses.hinge import conjugate_of_hinge, smooth_hinge_value
-from shortlist.losses.hinge_projection import SMALLEST_SCALE
+from shortlist.losses.hinge_projection import MIN_SCALE_TO_DIVIDE_BY
 from shortlist.losses.kernels import Kernels, hash_of_parameters, register, same_parameters
 from shortlist.projections.ordered import ordered_violation, solve_ordered
 from shortlist.projections.selection import largest
@@ -90,7 +90,7 @@ def _project(loss, f, y, eta, v, work):
 
 @njit
 def _value_gradient(loss, f, y, v, work):
-    if loss.gamma < SMALLEST_SCALE:
+    if loss.gamma < MIN_SCALE_TO_DIVIDE_BY:
         return _subgradient(loss, f, y, v, work)
     top, s = _project(loss, f, y, 0.0, v, work)
     return smooth_hinge_value(work[0], top, v, s, loss.gamma, y)
@@ -98,7 +98,7 @@ def _value_gradient(loss, f, y, v, work):
 
 @njit
 def _dual_step(loss, q, y, eta, start, v, work):
-    if eta + loss.gamma < SMALLEST_SCALE:
+    if eta + loss.gamma < MIN_SCALE_TO_DIVIDE_BY:
         _subgradient(loss, q, y, v, work)
     else:
         _project(loss, q, y, eta, v, work)

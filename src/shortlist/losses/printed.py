@@ -22,7 +22,7 @@ from shortlist._jit import njit
 from shortlist.losses.differences import close_at_label, shifted_differences, simplex_violation
 from shortlist.losses.domains import BothDomains, capped
 from shortlist.losses.hinge import conjugate_of_hinge, smooth_hinge_value
-from shortlist.losses.hinge_projection import SMALLEST_SCALE
+from shortlist.losses.hinge_projection import MIN_SCALE_TO_DIVIDE_BY
 from shortlist.losses.kernels import Kernels, register
 from shortlist.projections.selection import largest
 from shortlist.projections.topk import solve_printed
@@ -70,7 +70,7 @@ def _project(loss, f, y, eta, start, v, work):
 
 @njit
 def _value_gradient(loss, f, y, v, work):
-    if loss.gamma < SMALLEST_SCALE:
+    if loss.gamma < MIN_SCALE_TO_DIVIDE_BY:
         return _subgradient(loss, f, y, v, work)
     top, s = _project(loss, f, y, 0.0, np.zeros(2), v, work)
     return smooth_hinge_value(work[0], top, v, s, loss.gamma, y)
@@ -78,7 +78,7 @@ def _value_gradient(loss, f, y, v, work):
 
 @njit
 def _dual_step(loss, q, y, eta, start, v, work):
-    if eta + loss.gamma < SMALLEST_SCALE:
+    if eta + loss.gamma < MIN_SCALE_TO_DIVIDE_BY:
         _subgradient(loss, q, y, v, work)
     else:
         _project(loss, q, y, eta, start, v, work)

@@ -25,7 +25,7 @@ from shortlist.special import exp, log
 
 # The series below is trusted for residuals between these bounds. Beyond, a step moves as far as
 # they allow, and the next visit goes on.
-_LEAST_RESIDUAL, _MOST_RESIDUAL = -2.3, 1.8
+_MIN_RESIDUAL, _MAX_RESIDUAL = -2.3, 1.8
 # The step of fourth order by d leaves at most 0.027 d^4 of its equation, whatever eta: a test looks
 # at all d and eta. Scaled by at most _MAX_SCALE, that is at most this.
 _STEP_ERROR, _MAX_SCALE = 0.03, 1.1
@@ -106,7 +106,7 @@ def _move(s, r, p, eta, t, new):
     tiny = np.finfo(r.dtype).tiny
     one, half, two_thirds = number(1), number(0.5), number(2 / 3)
     e, half_eta, shift = number(eta), number(0.5 * eta), number(t)
-    least, most = number(_LEAST_RESIDUAL), number(_MOST_RESIDUAL)
+    least, most = number(_MIN_RESIDUAL), number(_MAX_RESIDUAL)
     negligible = number(eta * _NEGLIGIBLE + math.log(_NEGLIGIBLE))
     error = number(_STEP_ERROR)
     zero = number(0)
@@ -194,7 +194,7 @@ def _move_from(e, factor, p, eta, mean, new):
     number = e.dtype.type
     one, half, two_thirds = number(1), number(0.5), number(2 / 3)
     scale, by, middle = number(factor), number(eta), number(mean)
-    least, most = number(_LEAST_RESIDUAL), number(_MOST_RESIDUAL)
+    least, most = number(_MIN_RESIDUAL), number(_MAX_RESIDUAL)
     zero = number(0)
     total, slope, spread = zero, zero, zero
     for j in range(e.shape[0]):
@@ -325,7 +325,7 @@ def ascend_softmax(loss, s, y, cost, kappa, start, stands_for, v, delta, work):
     s[y] = -np.inf  # the label is moved below
     total, gain, spread, held, square, beyond, beyond_new = _move(s, r, v, eta, t, new)
     s[y] = score
-    residual = min(max(own - t, _LEAST_RESIDUAL), _MOST_RESIDUAL)
+    residual = min(max(own - t, _MIN_RESIDUAL), _MAX_RESIDUAL)
     spread += p * residual * residual
     if spread > _MAX_SPREAD or held > 0:
         v[y] = last

@@ -58,7 +58,7 @@ def sigmoid(t):
 
 
 @njit(sums=True)
-def _sweep(z, first, second, cap, w):
+def sweep(z, first, second, cap, w):
     """w = min(V(z - first - second), cap); returns the sum of w and its slope, both positive."""
     one = z.dtype.type(1)
     most = z.dtype.type(cap)
@@ -76,7 +76,7 @@ def _sweep(z, first, second, cap, w):
 
 
 @njit(sums=True)
-def _sweep_exp(z, first, second, cap, w):
+def sweep_exp(z, first, second, cap, w):
     """The same for eta = 0, where exp takes the place of V."""
     most = z.dtype.type(cap)
     total = z.dtype.type(0)
@@ -131,7 +131,7 @@ def _solve_omega(z, ref, top, eta, k, u, capped, count, cap, omega, w):
         eta = 0.0
 
     if eta == 0.0 and cap == np.inf:
-        total, _ = _sweep_exp(z, z.dtype.type(ref), z.dtype.type(0), cap, w)
+        total, _ = sweep_exp(z, z.dtype.type(ref), z.dtype.type(0), cap, w)
         delta = free_share * math.log(total)
         omega = base + delta
         factor = z.dtype.type(free_share * sigmoid(omega) / total)
@@ -166,9 +166,9 @@ def _solve_omega(z, ref, top, eta, k, u, capped, count, cap, omega, w):
         d_sigma = (pull * s * rest + 1.0) / free_share - rest
         first, second = split(z, ref, sigma - log_eta)
         if eta > 0.0:
-            total, slope = _sweep(z, first, second, cap * scale, w)
+            total, slope = sweep(z, first, second, cap * scale, w)
         else:
-            total, slope = _sweep_exp(z, first, second, cap, w)
+            total, slope = sweep_exp(z, first, second, cap, w)
         if 0.0 < total < np.inf:
             excess = math.log(total / scale) - log_free + minus_log_s
             bend = slope / total * d_sigma + rest

@@ -24,7 +24,7 @@ import math
 import numpy as np
 
 from shortlist._jit import njit
-from shortlist.projections.entropic import _sweep, _sweep_exp
+from shortlist.projections.entropic import sweep, sweep_exp
 from shortlist.projections.threshold import split
 from shortlist.special import V
 
@@ -46,7 +46,7 @@ def _softmax(z, height, q, labels, highest, v):
     """eta = 0: a closed form."""
     top = max(height, 0.0)
     first, second = split(z, top - height, 0.0)
-    total, _ = _sweep_exp(z, first, second, np.inf, v)
+    total, _ = sweep_exp(z, first, second, np.inf, v)
     for y in labels:
         total += math.exp((np.float64(q[y]) - highest) - top)
     factor = v.dtype.type(1.0 / total)
@@ -83,7 +83,7 @@ def entropic_step_labels(z, height, q, labels, highest, eta, start, v):
     step = 0.0
     for trial in range(200):
         first, second = split(z, base - height, t - log_eta)
-        total, slope = _sweep(z, first, second, np.inf, v)
+        total, slope = sweep(z, first, second, np.inf, v)
         excess = total / eta
         size = excess
         bend = slope / eta

@@ -139,7 +139,7 @@ def clip_into(z, ref, t, cap, radius, x):
 
 
 @njit
-def _project_rows(b, cap, radius, rho, equality, x):
+def project_rows(b, cap, radius, rho, equality, x):
     z = np.empty(b.shape[1], b.dtype)
     for i in range(b.shape[0]):
         top = shift_to_maximum(b[i], z)
@@ -164,7 +164,7 @@ def project_simplex(
     """
     radius = check_positive("radius", radius)
     rho = check_nonnegative("rho", rho)
-    return each_row(a, lambda b, x: _project_rows(b, radius, radius, rho, bool(equality), x))
+    return each_row(a, lambda b, x: project_rows(b, radius, radius, rho, bool(equality), x))
 
 
 def project_knapsack(
@@ -189,4 +189,4 @@ def project_knapsack(
             f"radius must be at most upper * {size} = {upper * size:g} for an equality "
             f"constraint; got {radius:g}"
         )
-    return each_row(a, lambda b, x: _project_rows(b, upper, radius, rho, bool(equality), x))
+    return each_row(a, lambda b, x: project_rows(b, upper, radius, rho, bool(equality), x))

@@ -27,9 +27,9 @@ from shortlist.projections.checks import (
 )
 from shortlist.projections.selection import heapify, largest, pop_largest
 from shortlist.projections.threshold import (
-    _project_rows,
     clip_into,
     less,
+    project_rows,
     shift_to_maximum,
     solve_threshold,
 )
@@ -274,7 +274,7 @@ def project_topk_simplex(
     rho = check_nonnegative("rho", rho)
     k = check_k(k, np.shape(a)[-1] if np.ndim(a) else 1, "the number of entries")
     if k == 1 or variant == "beta":
-        return each_row(a, lambda b, x: _project_rows(b, radius / k, radius, rho, False, x))
+        return each_row(a, lambda b, x: project_rows(b, radius / k, radius, rho, False, x))
     rows = _project_topk_rows if variant == "alpha" else _project_printed_rows
     return each_row(a, lambda b, x: rows(b, k, radius, rho, x))
 

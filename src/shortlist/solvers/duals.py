@@ -5,12 +5,12 @@ Hinge losses keep a few of an example's m duals apart from zero: some 2 % of the
 array would be large, :class:`SparseDuals` holds a list of entries for each example, in one pool.
 
 Kernels see either through the functions of ``kernels.dual_rows``, chosen by type when they compile.
+All else goes through the functions below: which of the two it is, is asked here only.
 """
 
-import math
 import tempfile
 from collections.abc import Callable
-from typing import Any, NamedTuple, Protocol, TypeGuard
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +23,8 @@ from shortlist.solvers.kernels.dual_rows import close_row, open_row, with_room
 
 # Entries reserved for one call of a kernel, as if all its duals became nonzero.
 _MAX_RESERVED_ENTRIES = 1 << 22
+# Numbers of an array that are looked at in one go for those that are not zero.
+_NUMBERS_AT_ONCE = 1 << 22
 
 
 class Pool(NamedTuple):
@@ -44,7 +46,7 @@ class Pool(NamedTuple):
 class SparseDuals:
     """Duals of n examples and m classes, all zero at first, held as lists of entries."""
 
-    def __init__(self, n: int, m: int, dtype: Any) -> None:
+    def __init__(self, n: int, m: int, dtype: Any, most_bytes: int | None = None) -> None:
         self.shape = (n, m)
         self.dtype = np.dtype(dtype)
         index = np.uint16 if m <= 1 << 16 else np.int32
@@ -58,7 +60,7 @@ class SparseDuals:
         )
         self._whole: SparseDuals | None = None
         # Bytes that all entries together may take; None: as many as the system has.
-        self.most_bytes: int | None = None
+        self.most_bytes = most_bytes
 
     @property
     def kernel_view(self) -> Pool:
@@ -96,7 +98,7 @@ class SparseDuals:
         _expand(self._pool, dense)
         return dense
 
-    def entries(self) -> tuple[NDArray, NDArray, NDArray]:
+    def entries(self) -> "Entries":
         """How many entries each example has, and their columns and values, example by example."""
         pool = self._pool
         counts = pool.counts.astype(np.int64)
@@ -146,6 +148,8 @@ class SparseDuals:
 
 
 Duals = NDArray | SparseDuals
+# How many entries each example has, and their columns and values: see ``SparseDuals.entries``.
+Entries = tuple[NDArray, NDArray, NDArray]
 
 
 class Selection(Protocol):
@@ -196,20 +200,28 @@ def taken_duals(duals: Duals, selection: Selection) -> Duals:
     return selection.taken(duals)
 
 
+def taken_ahead(duals: Duals, selection: Selection) -> Duals | None:
+    """The same while another piece is worked on; None for lists, which move in their pool then."""
+    return None if isinstance(duals, SparseDuals) else taken_duals(duals, selection)
+
+
 def put_back(own: Duals, selection: Selection, duals: Duals) -> None:
     """Put the duals of a piece back to those of all examples."""
     if isinstance(own, TakenDuals):
         own.put_back()
     else:
-        assert isinstance(own, np.ndarray)
-        assert isinstance(duals, np.ndarray)
-        selection.put_back(own, duals)
+        selection.put_back(as_array(own), as_array(duals))
 
 
-def zero_duals(n: int, m: int, dtype: Any, sparse: bool) -> Duals:
-    """Zeros, in the smaller of the two ways if ``sparse`` says that most of them will stay."""
+def zero_duals(
+    n: int, m: int, dtype: Any, sparse: bool, most_list_bytes: int | None = None
+) -> Duals:
+    """Zeros, in the smaller of the two ways if ``sparse`` says that most of them will stay.
+
+    ``most_list_bytes`` bounds what lists may grow to; None: as large as the system has room for.
+    """
     if sparse and n * m * np.dtype(dtype).itemsize > memory.MAX_DENSE_DUAL_BYTES:
-        return SparseDuals(n, m, dtype)
+        return SparseDuals(n, m, dtype, most_list_bytes)
     return np.zeros((n, m), dtype)
 
 
@@ -220,7 +232,13 @@ def mapped_duals(n: int, m: int, dtype: Any) -> NDArray:
 
 
 def as_array(duals: Duals) -> NDArray:
+    """The duals as an array: the one they are kept in, or a new one."""
     return duals.toarray() if isinstance(duals, SparseDuals) else duals
+
+
+def array_of(duals: Duals) -> NDArray | None:
+    """The array that the duals are kept in; None: they are lists."""
+    return None if isinstance(duals, SparseDuals) else duals
 
 
 def readable(duals: Any) -> Any:
@@ -242,11 +260,8 @@ def may_be_changed(duals: Duals) -> bool:
 
 
 def outlast_fit(duals: Any) -> bool:
-    """Whether the duals are still there after the fit: not if they are with its workers.
-
-    Duals with workers say that they take infinitely many bytes (``distributed.duals``).
-    """
-    return bool(duals.nbytes < math.inf)
+    """Whether the duals are still there after the fit. Those of a cluster go with its workers."""
+    return isinstance(duals, np.ndarray | SparseDuals)
 
 
 def store(duals: Duals, part: slice, y: NDArray, values: NDArray) -> None:
@@ -285,22 +300,27 @@ def spread(own: float, other: float, y: NDArray, part: slice, duals: Duals) -> N
 
     All other classes get ``other``.
     """
-    lists = isinstance(duals, SparseDuals)
-    values: Any = np.empty((len(y), duals.shape[1]), duals.dtype) if lists else duals[part]
+    whole = array_of(duals)
+    values = np.empty((len(y), duals.shape[1]), duals.dtype) if whole is None else whole[part]
     values[:] = other
     values[np.arange(len(y)), y] = own
-    if lists:
+    if whole is None:
         store(duals, part, y, values)
-
-
-def are_sparse(duals: Any) -> TypeGuard[SparseDuals]:
-    """Whether only the entries that are not zero are stored. They move within their pool."""
-    return isinstance(duals, SparseDuals)
 
 
 def are_arrays(*duals: Duals) -> bool:
     """Whether all of them are arrays, of which one can take the place of another."""
     return all(type(each) is np.ndarray for each in duals)
+
+
+def entries_of(duals: Duals) -> Entries:
+    """The entries that are not zero, as :meth:`SparseDuals.entries` gives them."""
+    if isinstance(duals, SparseDuals):
+        return duals.entries()
+    size = max(1, _NUMBERS_AT_ONCE // duals.shape[1])
+    parts = [sparse.csr_array(duals[i : i + size]) for i in range(0, len(duals), size)]
+    listed = sparse.vstack(parts, format="csr")
+    return np.diff(listed.indptr), listed.indices, listed.data
 
 
 def as_plain(duals: Duals) -> Any:

@@ -50,6 +50,15 @@ MOMENT_SAMPLES_PER_FEATURE = 10
 SATURATING_SCORE = 1e12
 
 
+def rounds_too_much(found: Certificate, wanted: float) -> bool:
+    """Whether :meth:`Problem.certify` would compute this certificate in another way.
+
+    It would if it knew that this gap is wanted: W anew, or sums in double. The drift of W, which
+    may take half as much as all rounding, is part of the bound.
+    """
+    return found.rounding > 0.5 * MAX_ROUNDING_SHARE_OF_GAP * wanted
+
+
 class Moments:
     """Second moments of a problem's examples, made once for all C."""
 
@@ -199,8 +208,9 @@ class Problem:
         self, state: State, drift: float, double: bool, shares: NDArray
     ) -> Certificate:
         storage = self.storage
-        given = (self.loss, state.weights, state.duals, self.costs, self.crew, double)
-        sums = storage.certify(*given, shares) if shares.size else storage.certify(*given)
+        sums = storage.certify(
+            self.loss, state.weights, state.duals, self.costs, self.crew, double, shares
+        )
         norm = storage.squared_norm(state.weights)
         dtype = np.dtype(np.float64) if double else storage.dtype
         column = storage.largest_column(state.weights)

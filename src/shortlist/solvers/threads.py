@@ -46,6 +46,10 @@ class Crew:
         first = work(*arguments[0])
         return [first, *(other.result() for other in others)]
 
+    def together(self, threads: int, work: Callable[[int], Any]) -> list[Any]:
+        """``work(thread)`` in so many threads at the same time, at most ``size``: they may meet."""
+        return self.run(work, [(thread,) for thread in range(threads)])
+
     def assisted(self, lead: Callable[[], Any], assistants: Sequence[Callable[[], Any]]) -> Any:
         """``lead()`` while the assistants run in the other threads."""
         if not assistants:

@@ -19,8 +19,8 @@ from shortlist.solvers.kernels.rows import add_rows, score_rows, squared_norm
 CHUNK_SCORES = 1 << 16
 # Rows of a chunk at most.
 MAX_CHUNK_ROWS = 512
-# Rows and columns of what is transposed at a time.
-TILE = 16
+# Rows, and columns, of the squares that are transposed at a time.
+SIDE_OF_TILE = 16
 
 
 @njit
@@ -123,10 +123,10 @@ def _score_lanes(rows, blas, first, w, lanes):
 def _write_transposed(lanes, out):
     """out = lanes', in tiles that stay in the first-level cache."""
     m, size = lanes.shape
-    for first_lane in range(0, size, TILE):
-        last_lane = min(first_lane + TILE, size)
-        for first in range(0, m, TILE):
-            last = min(first + TILE, m)
+    for first_lane in range(0, size, SIDE_OF_TILE):
+        last_lane = min(first_lane + SIDE_OF_TILE, size)
+        for first in range(0, m, SIDE_OF_TILE):
+            last = min(first + SIDE_OF_TILE, m)
             for b in range(first_lane, last_lane):
                 for j in range(first, last):
                     out[b, j] = lanes[j, b]

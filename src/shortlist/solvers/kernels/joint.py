@@ -10,36 +10,38 @@ the combination of the weights.
 Visits on the support leave zero entries at zero, so that only the others are listed, and those of
 right labels: the r-th example has the entries ``begin[r]`` to ``begin[r + 1]`` of ``classes``.
 
-With inner products the rows of ``past`` are, entry by entry: what duals and scores were at the last
-joint step, and how much they had changed since the one before. With features there are the rows of
-the duals only, and ``last`` and ``step`` say the same of the weights.
+The rows of ``past`` tell of each entry at the last joint step:
+
+    LAST_DUAL, LAST_SCORE   its dual and score
+    DUAL_STEP, SCORE_STEP   their changes since the joint step before
+
+``kernels.joint_features`` has the same step for weights instead of scores.
 """
 
 import numpy as np
 
 from shortlist._jit import njit, overloaded
 from shortlist.losses.kernels import conjugate, on_classes, violation
-from shortlist.solvers.kernels.dual_rows import gather, is_right, put, taken_from
-from shortlist.solvers.kernels.rows import add_to_class, squared_norm
+from shortlist.solvers.kernels.dual_rows import is_right
+from shortlist.solvers.kernels.rows import add_to_class
 from shortlist.solvers.kernels.support import place_among
 
-# A step that would take more than this share of the examples out of their domain is not taken: to
-# leave one where it is costs as much as a visit.
+# Take no step that moves more than this share of the examples out of their domain. To leave one of
+# them where it is costs as much as a visit.
 MAX_SHARE_OUTSIDE = 0.25
 # Duals may miss their domain by rounding, and by no more than this: an ulp in single precision.
 MAX_VIOLATION = 1.2e-7
-# Two directions are parallel if less than this share of one is left without the other.
+# Two directions are parallel if less than this share of one is orthogonal to the other.
 MIN_SHARE_APART = 1e-9
 # Steps that are tried, one after the other, until the objective rises.
 STEP_LENGTHS = (1.0, 0.25)
-# A step must raise the objective by so many units in the last place of 1/2 |W|^2. Less is rounding,
-# and leads away from what visits have balanced: in single precision the hinge on CLINC150 at
-# C = 100 would come no closer than a gap of 5e-3. With inner products the rise is summed in double,
-# so that these are double's units; the top-2 hinge on 40 examples would come no closer than 1e-8.
+# A step must raise the objective by so many units in the last place of 1/2 |W|^2: less is rounding.
+# Without this the hinge on CLINC150 at C = 100 (single precision) comes no closer than a gap of
+# 5e-3. With inner products the rise is summed in double, and these are double's units. Without this
+# the top-2 hinge on 40 examples comes no closer than 1e-8.
 MIN_RISE_ULPS = 64.0
-# Where the conjugate is computed, along both directions, to find slopes and bends.
-POINTS = ((0.0, 0.0), (1.0, 0.0), (-1.0, 0.0), (0.0, 1.0), (0.0, -1.0), (1.0, 1.0))
-# The rows of ``past``.
+# The conjugate is computed at these multiples of both directions: they tell slopes and bends.
+POINTS_OF_CONJUGATE = ((0.0, 0.0), (1.0, 0.0), (-1.0, 0.0), (0.0, 1.0), (0.0, -1.0), (1.0, 1.0))
 LAST_DUAL, DUAL_STEP, LAST_SCORE, SCORE_STEP = 0, 1, 2, 3
 
 
@@ -120,14 +122,14 @@ def _best_combination(loss, linear, y, cost, begin, classes, now, change, past):
             terms[3] -= d1 * past[SCORE_STEP, e]
             terms[4] -= d2 * past[SCORE_STEP, e]
     numbers = np.arange(cost.shape[0])
-    _add_conjugates(
+    add_conjugates(
         loss, linear, numbers, y, cost, begin, classes, now[0], change[0], past[DUAL_STEP], terms
     )
-    return _solve_for_two(terms)
+    return solve_for_two(terms)
 
 
 @njit
-def _solve_for_two(terms):
+def solve_for_two(terms):
     """Maximise  slope_1 t_1 + slope_2 t_2 - (bend_11 t_1^2 + 2 bend_12 t_1 t_2 + bend_22 t_2^2)/2.
 
     The terms are in this order. The second direction is left out if it is nearly the first.
@@ -143,7 +145,7 @@ def _solve_for_two(terms):
 
 
 @overloaded(apart=True)
-def _add_conjugates(loss, linear, numbers, y, cost, begin, classes, duals, change, step, terms):
+def add_conjugates(loss, linear, numbers, y, cost, begin, classes, duals, change, step, terms):
     """Add what -sum_i C_i L* has to slopes and bends along both directions."""
     return _add_terms
 
@@ -151,7 +153,7 @@ def _add_conjugates(loss, linear, numbers, y, cost, begin, classes, duals, chang
 @njit
 def _add_terms(loss, linear, numbers, y, cost, begin, classes, duals, change, step, terms):
     buffers = np.zeros((2, _most_entries(begin)), duals.dtype)
-    values = np.empty(len(POINTS))
+    values = np.empty(len(POINTS_OF_CONJUGATE))
     for r in range(numbers.shape[0]):
         first, last = begin[r], begin[r + 1]
         v, d1, d2 = duals[first:last], change[first:last], step[first:last]
@@ -175,7 +177,7 @@ def _add_terms(loss, linear, numbers, y, cost, begin, classes, duals, change, st
             terms[0] -= c * conjugate(here, d1, place)
             terms[1] -= c * conjugate(here, d2, place)
             continue
-        for p, (t1, t2) in enumerate(POINTS):
+        for p, (t1, t2) in enumerate(POINTS_OF_CONJUGATE):
             values[p] = _conjugate_at(here, v, d1, t1, d2, t2, place, row)
         at, ahead1, behind1, ahead2, behind2, both = values
         terms[0] -= 0.5 * c * (ahead1 - behind1)
@@ -202,12 +204,18 @@ def _most_entries(begin):
     return most
 
 
+@njit
+def too_many(outside, examples):
+    """Whether too many of the examples would leave their domain for a step to be taken."""
+    return outside > MAX_SHARE_OUTSIDE * examples
+
+
 @overloaded(apart=True)
-def _rise_of_conjugates(loss, m, numbers, y, cost, begin, classes, duals, step, outside):
+def rise_of_conjugates(loss, m, numbers, y, cost, begin, classes, duals, step, outside):
     """By how much -sum_i C_i L* rises from ``duals`` to ``step``, margins counted.
 
     Lists the examples that would leave their domain and do not take part. Also returns how many
-    there are: too many if more than a share of all.
+    there are: too many if more than a share of all (see :func:`too_many`).
     """
     return _sum_rises
 
@@ -236,7 +244,7 @@ def _sum_rises(loss, m, numbers, y, cost, begin, classes, duals, step, outside):
         if violation(here, new, place) > tolerance:
             outside[count] = r
             count += 1
-            if count > MAX_SHARE_OUTSIDE * numbers.shape[0]:
+            if too_many(count, numbers.shape[0]):
                 break
             continue
         rise -= cost[i] * (conjugate(here, new, place) - conjugate(here, v, place))
@@ -253,10 +261,10 @@ def _go(loss, rows, w, y, cost, duals, begin, classes, now, step):
     """
     n = cost.shape[0]
     outside = np.empty(n, np.int64)
-    rise, count = _rise_of_conjugates(
+    rise, count = rise_of_conjugates(
         loss, w.shape[0], np.arange(n), y, cost, begin, classes, now[0], step[0], outside
     )
-    if count > MAX_SHARE_OUTSIDE * n:
+    if too_many(count, n):
         return 0.0
     for i in range(n):
         for e in range(begin[i], begin[i + 1]):
@@ -284,163 +292,3 @@ def _go(loss, rows, w, y, cost, duals, begin, classes, now, step):
             else:
                 w[classes[e], i] = now[1, e]
     return rise if rise > least else 0.0
-
-
-@njit
-def list_support(duals, numbers, y, v):
-    """Returns ``begin``, ``classes``, where their duals are kept, and ``past``: no step so far.
-
-    ``v`` has room for the duals of an example.
-    """
-    m = v.shape[0]
-    count = numbers.shape[0]
-    begin = np.zeros(count + 1, np.int64)
-    own, places = np.empty(m, np.int64), np.empty(m, np.int64)
-    for r in range(count):
-        begin[r + 1] = begin[r] + gather(duals, numbers[r], y[numbers[r]], own, places, v)
-    classes = np.empty(begin[count], np.int64)
-    slots = np.empty(begin[count], np.int64)
-    past = np.zeros((2, begin[count]), v.dtype)
-    for r in range(count):
-        found = gather(duals, numbers[r], y[numbers[r]], own, places, v)
-        for a in range(found):
-            e = begin[r] + a
-            classes[e], slots[e], past[LAST_DUAL, e] = own[a], places[a], v[a]
-    return begin, classes, slots, past
-
-
-@njit
-def joint_step_of_features(
-    loss, linear, rows, numbers, w, last, step, y, cost, duals, begin, classes, slots, past
-):
-    """Maximise the dual objective over  v + t_1 (v - last v) + t_2 step,  and go there.
-
-    As :func:`joint_step`, for weights by classes (m, d + 1) instead of scores. ``last`` and
-    ``step`` are the weights at the last joint step, and by how much they had changed.
-
-    Returns by how much the objective rises.
-    """
-    now = np.empty(classes.shape[0], past.dtype)
-    change = np.empty_like(now)
-    for r in range(numbers.shape[0]):
-        for e in range(begin[r], begin[r + 1]):
-            now[e] = taken_from(duals, numbers[r], slots[e])
-            change[e] = now[e] - past[LAST_DUAL, e]
-    terms = np.zeros(5)
-    _add_norms(w, last, step, terms)
-    _add_conjugates(
-        loss, linear, numbers, y, cost, begin, classes, now, change, past[DUAL_STEP], terms
-    )
-    t1, t2 = _solve_for_two(terms)
-    rise = 0.0
-    before = 0.5 * _square(w)
-    least = MIN_RISE_ULPS * np.finfo(w.dtype).eps * before
-    target, moved = np.empty_like(now), np.empty_like(w)
-    outside = np.empty(numbers.shape[0], np.int64)
-    for length in STEP_LENGTHS:
-        a, b = now.dtype.type(length * t1), now.dtype.type(length * t2)
-        if a == 0 and b == 0:
-            break
-        for e in range(classes.shape[0]):
-            target[e] = now[e] + (a * change[e] + b * past[DUAL_STEP, e])
-        rise, count = _rise_of_conjugates(
-            loss, w.shape[0], numbers, y, cost, begin, classes, now, target, outside
-        )
-        if count > MAX_SHARE_OUTSIDE * numbers.shape[0]:
-            rise = 0.0
-            continue
-        _combine(w, last, step, a, b, moved)
-        for r in outside[:count]:
-            i = numbers[r]
-            for e in range(begin[r], begin[r + 1]):
-                if target[e] != now[e]:
-                    delta = w.dtype.type(cost[i]) * (target[e] - now[e])
-                    add_to_class(rows, i, delta, moved, classes[e])
-                    target[e] = now[e]
-        rise -= 0.5 * _square(moved) - before
-        if rise > least:
-            break
-    if rise > least:
-        for r in range(numbers.shape[0]):
-            for e in range(begin[r], begin[r + 1]):
-                if target[e] != now[e]:
-                    put(duals, numbers[r], slots[e], target[e])
-    else:
-        for e in range(classes.shape[0]):
-            target[e] = now[e]
-        _combine(w, last, step, w.dtype.type(0), w.dtype.type(0), moved)
-    _note_step(w, last, step, moved)
-    for e in range(classes.shape[0]):
-        past[DUAL_STEP, e] = target[e] - past[LAST_DUAL, e]
-        past[LAST_DUAL, e] = target[e]
-    return rise if rise > least else 0.0
-
-
-@njit
-def _add_norms(w, last, step, terms):
-    """Add what -1/2 |W|^2 has to slopes and bends along W - last and step."""
-    for c in range(w.shape[0]):
-        _add_norms_of_class(w[c], last[c], step[c], terms)
-
-
-@njit
-def _add_norms_of_class(w, last, step, terms):
-    slope1, slope2, bend11, bend12, bend22 = _inner_products(w, last, step)
-    terms[0] -= slope1
-    terms[1] -= slope2
-    terms[2] += bend11
-    terms[3] += bend12
-    terms[4] += bend22
-
-
-@njit(sums=True)
-def _inner_products(w, last, step):
-    """<w, d>, <w, step>, |d|^2, <d, step>, |step|^2, d = w - last."""
-    a1, a2, a11, a12, a22 = 0.0, 0.0, 0.0, 0.0, 0.0
-    for j in range(w.shape[0]):
-        x, b = np.float64(w[j]), np.float64(step[j])
-        d = x - np.float64(last[j])
-        a1 += x * d
-        a2 += x * b
-        a11 += d * d
-        a12 += d * b
-        a22 += b * b
-    return a1, a2, a11, a12, a22
-
-
-@njit
-def _combine(w, last, step, a, b, out):
-    """out = w + a (w - last) + b step."""
-    for c in range(w.shape[0]):
-        for j in range(w.shape[1]):
-            out[c, j] = w[c, j] + (a * (w[c, j] - last[c, j]) + b * step[c, j])
-
-
-@njit
-def _note_step(w, last, step, moved):
-    """The weights move: step = moved - last, last = w = moved."""
-    for c in range(w.shape[0]):
-        for j in range(w.shape[1]):
-            step[c, j] = moved[c, j] - last[c, j]
-            last[c, j] = moved[c, j]
-            w[c, j] = moved[c, j]
-
-
-@njit
-def _square(w):
-    total = 0.0
-    for c in range(w.shape[0]):
-        total += squared_norm(w[c])
-    return total
-
-
-@njit
-def subtract_dual_changes(rows, numbers, cost, duals, begin, classes, slots, before, w):
-    """W -= sum_i C_i x_i (v_i - before)' over the entries listed; w by classes, in double."""
-    for r in range(numbers.shape[0]):
-        i = numbers[r]
-        for e in range(begin[r], begin[r + 1]):
-            v = taken_from(duals, i, slots[e])
-            if v != before[e]:
-                change = cost[i] * (np.float64(before[e]) - np.float64(v))
-                add_to_class(rows, i, change, w, classes[e])

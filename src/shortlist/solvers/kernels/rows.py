@@ -1,5 +1,6 @@
-"""Examples as kernels see them: dense rows, CSR rows or inner products, behind seven functions.
+"""Examples as kernels see them: dense rows, CSR rows or inner products, behind eight functions.
 
+    fetch_weights(rows, i, w)                   let the processor fetch what score_row reads of W
     fetch_features(rows, i)                     let the processor fetch x_i: soon it is read
     score_row(rows, i, w, s)                    s = W'x_i
     add_row(rows, i, delta, w)                  W += x_i delta'
@@ -14,8 +15,12 @@ Where only inner products are known, the scores of all examples take the place o
 a class's scores lying together. Reading them costs nothing; adding x_i delta' to W adds a row of
 the matrix to every class that delta changes. Visits only: the functions of several rows have no
 such version.
+
+A type of rows is a NamedTuple, registered with its kernels by :func:`register_rows`. The functions
+of these names pick the kernel by the type of ``rows`` while their caller compiles.
 """
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -48,12 +53,45 @@ class GramRows(NamedTuple):
     square: float
 
 
-def _dense(rows: Any) -> bool:
-    return rows.instance_class is DenseRows
+@njit
+def _fetch_nothing(rows, i):
+    pass
 
 
-def _one_of(rows: Any, dense: Any, csr: Any, gram: Any) -> Any:
-    return {DenseRows: dense, CsrRows: csr, GramRows: gram}[rows.instance_class]
+@njit
+def _fetch_no_weights(rows, i, w):
+    pass
+
+
+class RowKernels(NamedTuple):
+    """The kernels of a type of rows. Those of several rows are for descents and certificates."""
+
+    score_row: Callable
+    add_row: Callable
+    class_score: Callable
+    add_to_class: Callable
+    score_rows: Callable | None = None
+    add_rows: Callable | None = None
+    fetch_features: Callable = _fetch_nothing
+    fetch_weights: Callable = _fetch_no_weights
+
+
+_TYPES: dict[type, RowKernels] = {}
+
+
+def register_rows(rows_type: type, kernels: RowKernels) -> None:
+    """Give a NamedTuple type of rows its kernels."""
+    _TYPES[rows_type] = kernels
+
+
+def _kernel(rows: Any, name: str) -> Any:
+    rows_type = rows.instance_class
+    if rows_type not in _TYPES:
+        raise TypeError(f"{rows_type.__name__} has no kernels: give it some by register_rows")
+    kernel = getattr(_TYPES[rows_type], name)
+    if kernel is None:
+        raise TypeError(f"{rows_type.__name__} is registered without a kernel {name}")
+    return kernel
 
 
 @njit(sums=True)
@@ -242,11 +280,6 @@ def _fetch_dense_row(rows, i):
 
 
 @njit
-def _fetch_nothing(rows, i):
-    pass
-
-
-@njit
 def _fetch_csr_row(rows, i):
     begin, count = rows.pointers[i], rows.pointers[i + 1] - rows.pointers[i]
     prefetch(rows.columns, begin, count * rows.columns.itemsize)
@@ -260,51 +293,77 @@ def _fetch_weights_of_csr_row(rows, i, w):
         prefetch(w, rows.columns[t], size)
 
 
-@njit
-def _fetch_no_weights(rows, i, w):
-    pass
+register_rows(
+    DenseRows,
+    RowKernels(
+        _score_dense_row,
+        _add_dense_row,
+        _dense_class_score,
+        _add_dense_to_class,
+        _score_dense_rows,
+        _add_dense_rows,
+        fetch_features=_fetch_dense_row,
+    ),
+)
+register_rows(
+    CsrRows,
+    RowKernels(
+        _score_csr_row,
+        _add_csr_row,
+        _csr_class_score,
+        _add_csr_to_class,
+        _score_csr_rows,
+        _add_csr_rows,
+        _fetch_csr_row,
+        _fetch_weights_of_csr_row,
+    ),
+)
+register_rows(
+    GramRows,
+    RowKernels(_read_scores, _add_to_scores, _read_class_score, _add_gram_to_class),
+)
 
 
 @overloaded
 def fetch_weights(rows, i, w):
     """Let the processor fetch the weights of example i's features, where they lie apart."""
-    return _one_of(rows, _fetch_no_weights, _fetch_weights_of_csr_row, _fetch_no_weights)
+    return _kernel(rows, "fetch_weights")
 
 
 @overloaded
 def fetch_features(rows, i):
     """Let the processor fetch the features of example i, where many lie together."""
-    return _one_of(rows, _fetch_dense_row, _fetch_csr_row, _fetch_nothing)
+    return _kernel(rows, "fetch_features")
 
 
 @overloaded
 def score_row(rows, i, w, s):
-    return _one_of(rows, _score_dense_row, _score_csr_row, _read_scores)
+    return _kernel(rows, "score_row")
 
 
 @overloaded
 def add_row(rows, i, delta, w):
-    return _one_of(rows, _add_dense_row, _add_csr_row, _add_to_scores)
+    return _kernel(rows, "add_row")
 
 
 @overloaded(apart=True)
 def score_rows(rows, blas, begin, end, w, s):
-    return _score_dense_rows if _dense(rows) else _score_csr_rows
+    return _kernel(rows, "score_rows")
 
 
 @overloaded(apart=True)
 def add_rows(rows, blas, begin, end, g, w):
-    return _add_dense_rows if _dense(rows) else _add_csr_rows
+    return _kernel(rows, "add_rows")
 
 
 @overloaded
 def class_score(rows, i, w, j):
-    return _one_of(rows, _dense_class_score, _csr_class_score, _read_class_score)
+    return _kernel(rows, "class_score")
 
 
 @overloaded
 def add_to_class(rows, i, change, w, j):
-    return _one_of(rows, _add_dense_to_class, _add_csr_to_class, _add_gram_to_class)
+    return _kernel(rows, "add_to_class")
 
 
 @njit

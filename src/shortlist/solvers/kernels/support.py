@@ -11,7 +11,7 @@ W is held by classes here, shape (m, d + 1), so that a class's weights lie toget
 import numpy as np
 
 from shortlist._jit import is_array, njit, overloaded
-from shortlist._native import borrowed, keep
+from shortlist._native import borrowed, keep, meet
 from shortlist.losses.kernels import ascend, on_classes
 from shortlist.solvers.kernels.dual_rows import fetch_place, fetch_row, gather, open_row, put
 from shortlist.solvers.kernels.rows import (
@@ -73,16 +73,49 @@ def place_among(classes, count, y):
 
 
 @njit
-def visit_support(loss, rows, order, w, y, cost, kappa, duals, fewest, least_change):
-    """Visit the examples ``order`` on their support, but those with fewer than ``fewest`` classes.
+def visit_support(
+    loss,
+    blas,
+    rows,
+    order,
+    bounds,
+    w,
+    y,
+    cost,
+    kappa,
+    duals,
+    fewest,
+    least_change,
+    signals,
+    threads,
+    thread,
+    found,
+):
+    """Visit examples on their support, but those with fewer than ``fewest`` classes.
+
+    List number p is ``order[bounds[p]:bounds[p + 1]]``. Lists 0 and 1 share no class, and neither
+    do 2 and 3, and so on. Two threads visit such a pair at the same time, and meet after it; the
+    last list, which has no other, is the first thread's. This is the part of number ``thread`` of
+    ``threads``, one or two.
 
     A visit that changes W by less than ``least_change``, the squared length of x_i delta', is left
     for later: the dual objective gains half of that length, or more where a bound stops the step.
 
-    Returns an estimate of the sum of gap shares, the sum of rounding shares, the number of
-    entries visited, how many examples change, also of those left for later, and the sum of their
-    squared changes. These examples are put first in ``order``.
+    Row p of ``found`` takes what was found in a list: an estimate of the sum of gap shares, the sum
+    of rounding shares, the number of entries visited, how many examples change, also of those left
+    for later, and the sum of their squared changes. These examples are put first in their list.
     """
+    last = bounds.shape[0] - 2
+    for p in range(last + 1):
+        if threads == 1 or p % 2 == thread:
+            here = order[bounds[p] : bounds[p + 1]]
+            _visit_list(loss, rows, here, w, y, cost, kappa, duals, fewest, least_change, found[p])
+        if threads > 1 and p < last and p % 2 == 1:
+            meet(blas, signals, thread, threads, p)
+
+
+@njit
+def _visit_list(loss, rows, order, w, y, cost, kappa, duals, fewest, least_change, found):
     m = w.shape[0]
     rows, w, duals = borrowed(rows), borrowed(w), borrowed(duals)
     classes = np.empty(m, np.int64)
@@ -128,4 +161,4 @@ def visit_support(loss, rows, order, w, y, cost, kappa, duals, fewest, least_cha
                 add_to_class(rows, i, delta[a], w, classes[a])
         rounding += rounding_of_visit(cost[i], kappa[i], squared_norm(delta), 1.0)
     keep(room)
-    return gap, rounding, entries, moved, changes
+    found[0], found[1], found[2], found[3], found[4] = gap, rounding, entries, moved, changes

@@ -50,7 +50,7 @@ from shortlist.solvers.storage.base import (
 KERNEL_ULPS = 16.0
 # Roundings of a score besides those of its inner product: a difference from the largest one.
 ROUNDINGS_OF_DIFFERENCES = 2.0
-# Where rounding may change a score by more than this, it may change gradients out of all measure.
+# If a score may be off by more than this, no bound on the gradient's rounding is given.
 MAX_ERROR_OF_SCORES = 0.5
 # By how much rounding can put duals outside their domain, relative to their size.
 DOMAIN_ULPS = 4.0

@@ -2,12 +2,32 @@
 
 import math
 from dataclasses import asdict, dataclass, replace
+from enum import StrEnum
 from typing import Any
 
 from shortlist.solvers.records.certificate import distance_to_optimum
 
 # A gap that is no larger a share of the objective is rounding in double.
 MIN_RESOLVED_GAP = 1e-13
+
+
+class Status(StrEnum):
+    """How training, or a part of it, ended. ``Result.status`` holds the value, a plain string."""
+
+    CONVERGED = "converged"
+    MAX_EPOCHS = "max_epochs"
+    # Ctrl-C.
+    INTERRUPTED = "interrupted"
+    # By a callback.
+    STOPPED = "stopped"
+    # Rounding allows no further progress.
+    STALLED = "stalled"
+    # A part only: another way is expected to take less time.
+    SLOW = "slow"
+    # A part only: single precision is too coarse for the gap asked for.
+    COARSE = "coarse"
+    # A part only: the steps it was given are used up.
+    STEPS = "steps"
 
 
 class _Bounds:

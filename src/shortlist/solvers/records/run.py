@@ -8,10 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shortlist._compiling import compilation
-from shortlist.solvers.problem import Problem
+from shortlist.solvers.problem import Problem, rounds_too_much
 from shortlist.solvers.records.certificate import Certificate, Point, distance_to_optimum
 from shortlist.solvers.records.checkpoint import ASCENT, FINISH, Keeper, Snapshot, Stage
-from shortlist.solvers.records.result import Evaluation, Result
+from shortlist.solvers.records.result import Evaluation, Result, Status
 from shortlist.solvers.storage.base import NO_SHARES, State
 
 # The allowance between a primal and a dual bound of different evaluations, in units in the last
@@ -51,10 +51,10 @@ class Run:
     """State and records of a run; every phase of training works on one of these.
 
     ``weights`` and ``primal`` are the best met so far, up to rounding; rounding changes the primal
-    by ``doubt`` at most. ``bound_of_pair`` is the dual bound of the same pair, which holds for
-    this primal, and ``bound_alone`` the best of all, which holds for any. Zero bounds the objective
-    of a loss that is never negative, as all losses here. ``distance`` bounds how far the weights
-    are from the optimum's, by the same pair.
+    by ``doubt`` at most. ``bound_of_pair`` may be compared with ``primal`` only: they come from one
+    evaluation, and their errors cancel. ``bound_alone`` is the best that is valid for any primal.
+    It begins at zero: no loss here is negative. ``distance`` bounds how far the weights are from
+    the optimum's, by the same evaluation.
     """
 
     problem: Problem
@@ -75,8 +75,9 @@ class Run:
     history: list[Evaluation] = field(default_factory=list)
     keeper: Keeper | None = None
     stage: Stage = field(default_factory=Stage)
-    # See ``strategy.train``: its argument, and a field of its Solution.
+    # One fit of a path.
     one_of_many: bool = False
+    # The point whose gradients are the duals, if the duals are not made yet.
     point_of_duals: Point | None = None
     # What rounding adds at most to the gap of the state's last certificate.
     rounding: float = 0.0
@@ -168,7 +169,7 @@ class Run:
             return
         mixed = self.bound_alone > self.bound_of_pair
         allowed = MIXED_ULPS * self._eps * abs(self.primal)
-        # The bound zero is exact: so is a primal that is compared with nothing else.
+        # If the only bound is zero, compute the primal exactly: no common error cancels.
         exactly = of_pair and self.bound == 0.0
         if storage.dtype != np.float64:
             if exactly or ((mixed or of_pair) and self.doubt > allowed):
@@ -189,7 +190,7 @@ class Run:
             # Only now is it known how small a gap is wanted, and so how much rounding may add.
             less = self.tol * max(min(found.primal, self.at_zero - found.dual), 0.0)
             may_be_met = found.primal - found.dual - found.rounding <= less
-            if less < 0.5 * wanted and may_be_met:
+            if less < 0.5 * wanted and may_be_met and rounds_too_much(found, less):
                 found = self.problem.certify(self.state, less, self.primal, shares)
         self.rounding = found.rounding
         return self.record(found, self.state.weights)
@@ -249,15 +250,15 @@ class Run:
         gap = max(self.primal - self.bound, 0.0) + rounding
         return min(distance_to_optimum(gap), self.distance)
 
-    def result(self, status: str) -> Result:
+    def result(self, status: Status) -> Result:
         # Where training did not get far, single precision may be far off.
-        self.resolve_doubt(of_pair=status in ("max_epochs", "stalled"))
+        self.resolve_doubt(of_pair=status in (Status.MAX_EPOCHS, Status.STALLED))
         return Result(
             self.primal,
             min(self.bound, self.primal),
             self.epochs,
             self.seconds,
-            status,
+            str(status),
             self.solver,
             tuple(self.history),
             self.at_zero,

@@ -1,14 +1,15 @@
 """How examples are stored: the interface that strategies are written against.
 
 A storage knows its examples and how to compute with them. Strategies never look inside. A new way
-to store examples is a class with this interface and an entry in ``storage.open_storage``.
+to store examples is a class with this interface. ``storage.open_storage`` picks the one for a
+matrix in memory; others are made where their data comes from.
 
 ``weights`` are what scores are made from: W, shape (d + 1, m), whose last row belongs to the
 intercept; or A = -C v, shape (n, m), where examples are known by their inner products only.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import pairwise
 from math import sqrt
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
@@ -16,6 +17,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from shortlist._blas import blas_for
+from shortlist._native import SIGNAL_STRIDE
 from shortlist.losses.base import Loss
 from shortlist.solvers.duals import Duals, readable
 from shortlist.solvers.kernels import rows
@@ -73,9 +76,11 @@ class Support:
     from, a class's numbers lying together. ``order`` are the numbers to visit them by, in labels,
     costs, kappa and duals too. ``rounding`` adds up as in :class:`State`.
 
-    Changes below ``least_change`` wait for a later round. It is ``postponed`` times the mean change
-    of the last round, where looking at an example costs less than changing it, and zero elsewhere.
-    ``price`` is the storage's ``support_price`` unless it is set.
+    Changes below ``least_change`` are not made in this round. It is ``postponed`` times the mean
+    change of the last round. ``postponed`` is zero unless to look at an example costs less than to
+    change it.
+    ``price`` is the storage's ``support_price`` unless it is set. ``crew`` are threads that visits
+    may use.
     """
 
     view: Any
@@ -89,6 +94,7 @@ class Support:
     postponed: ClassVar[float] = 0.0
     least_change: float = 0.0
     price: float = 0.0
+    crew: Crew = field(default_factory=Crew)
 
     def visit(self, loss: Loss, order: NDArray) -> tuple[float, int, int]:
         """Visit these examples on their support.
@@ -96,21 +102,30 @@ class Support:
         Returns an estimate of their gap, how many entries were visited and how many examples
         change; these are put first in ``order``.
         """
-        gap, rounding, entries, moved, changes = visit_support(
-            loss.spec,
-            self.view,
-            order,
-            self.by_class,
-            self.y,
-            self.cost,
-            self.kappa,
-            self.kept_duals(),
-            loss.fewest_classes,
-            self.least_change,
+        bounds = self.part(order)
+        threads = min(self.crew.size, 1 + (bounds.size > 2))
+        signals = np.zeros(threads * SIGNAL_STRIDE, np.int64)
+        found = np.zeros((bounds.size - 1, 5))
+        given = (
+            *(loss.spec, blas_for(self.by_class.dtype), self.view, order, bounds, self.by_class),
+            *(self.y, self.cost, self.kappa, self.kept_duals()),
+            *(loss.fewest_classes, self.least_change, signals, threads),
         )
+        self.crew.together(threads, lambda thread: visit_support(*given, thread, found))
+        gap, rounding, entries, moved, changes = found.sum(axis=0).tolist()
         self.rounding += rounding
-        self.least_change = self.postponed * changes / max(moved, 1)
-        return gap, entries, moved
+        self.least_change = self.postponed * changes / max(moved, 1.0)
+        if len(found) > 1:
+            lists = zip(bounds, found[:, 3].astype(int), strict=False)
+            order[: int(moved)] = np.concatenate([order[a : a + count] for a, count in lists])
+        return gap, int(entries), int(moved)
+
+    def part(self, order: NDArray) -> NDArray:
+        """Bounds of the lists that two threads visit at the same time (``kernels.support``).
+
+        The examples of a list are put together in ``order``. One list unless it is overridden.
+        """
+        return np.array([0, order.size])
 
     def kept_duals(self) -> Any:
         """The duals as visits see them."""
@@ -128,7 +143,7 @@ class Support:
         return 0.0
 
     def settle(self) -> None:
-        """Put in order what joint steps have left, before the support is closed."""
+        """Put what visits and joint steps have left where it belongs, before the support closes."""
 
 
 class Sums(NamedTuple):
@@ -218,6 +233,9 @@ class Storage(Protocol):
     # Whether there are duals. Without them training is a descent, whose gradients certify it.
     keeps_duals: bool
 
+    # Rows of the weights: a class has so many.
+    @property
+    def weights_per_class(self) -> int: ...
     # Multiplications of the pieces that threads can share; 0: BLAS has its own threads.
     def shared_work(self, m: int) -> float: ...
     def zero_weights(self, m: int) -> NDArray: ...
@@ -230,8 +248,8 @@ class Storage(Protocol):
     # puts what visits changed into the state.
     def open_support(self, rows: NDArray, state: State, costs: Costs) -> Support: ...
     def close_support(self, support: Support, state: State, costs: Costs) -> None: ...
-    # Each example's share of the gap is put into ``shares``, if it has room for them. It is asked
-    # for only where rows are at hand.
+    # Each example's share of the gap is put into ``shares``, if it has room for them. It has none
+    # unless rows are at hand.
     def certify(
         self,
         loss: Loss,
@@ -290,6 +308,61 @@ class NoSupportVisits:
 
     def close_support(self, support: Support, state: State, costs: Costs) -> None:
         raise NotImplementedError("this storage does not open its support")
+
+
+class RowsNotAtHand:
+    """The part of a storage whose rows are not in memory, or not cheap to read many times."""
+
+    rows_at_hand: bool = False
+
+    def curvature(
+        self, loss: Loss, weights: NDArray, costs: Costs, crew: Crew, asked: "CurvatureRequest"
+    ) -> "Curvature":
+        raise NotImplementedError("the examples are not at hand for many products")
+
+    def all_scores(self, weights: NDArray, crew: Crew) -> NDArray:
+        raise NotImplementedError("the examples are not at hand for many products")
+
+    def in_double(self, m: int, sparse_duals: bool) -> Storage | None:
+        raise NotImplementedError("the examples are not at hand to be copied")
+
+    def loss_gradient_of_classes(
+        self, loss: Loss, scores: NDArray, w: NDArray, classes: NDArray, costs: Costs, crew: Crew
+    ) -> tuple[float, NDArray]:
+        raise NotImplementedError("the examples are not at hand for many products")
+
+
+class NoDescents(RowsNotAtHand):
+    """The part of a storage without explicit weights: SDCA trains, and descents do not."""
+
+    explicit: bool = False
+
+    def loss_gradient(
+        self, loss: Loss, weights: NDArray, costs: Costs, crew: Crew, double: bool
+    ) -> tuple[float, NDArray]:
+        raise NotImplementedError("descents need explicit weights")
+
+    def bounded_gradient(
+        self,
+        loss: Loss,
+        weights: NDArray,
+        costs: Costs,
+        crew: Crew,
+        wide: bool,
+        kept: KeptScores | None = None,
+    ) -> tuple[float, NDArray, Lengths | None]:
+        raise NotImplementedError("descents need explicit weights")
+
+    def fill_duals(
+        self, loss: Loss, weights: NDArray, costs: Costs, duals: Duals, crew: Crew
+    ) -> None:
+        raise NotImplementedError("descents need explicit weights")
+
+    def class_sums(self, costs: Costs, m: int) -> NDArray:
+        raise NotImplementedError("sums over classes need explicit weights")
+
+    def sample(self, step: int, first: int = 0) -> NDArray:
+        raise NotImplementedError("samples need explicit weights")
 
 
 def chunks(n: int, row_bytes: int) -> Iterator[slice]:

@@ -1,47 +1,33 @@
 """Weights W (d + 1, m) that scores are made from: what all storages with features share."""
 
+from collections.abc import Callable
+
 import numpy as np
 from numpy.typing import NDArray
 
 from shortlist.losses.base import Loss
-from shortlist.solvers.storage.base import Costs, KeptScores, Lengths, Storage, squared_norm
-from shortlist.solvers.storage.curvature import Curvature, CurvatureRequest
+from shortlist.solvers.storage.base import (
+    Costs,
+    KeptScores,
+    Lengths,
+    RowsNotAtHand,
+    squared_norm,
+)
 from shortlist.solvers.threads import Crew
 
 
-class ExplicitWeights:
+class ExplicitWeights(RowsNotAtHand):
     """The part of a storage that looks at W alone."""
 
     explicit: bool = True
-    rows_at_hand: bool = False
     n: int
     d: int
     dtype: np.dtype
     width: float
+    loss_gradient: Callable[..., tuple[float, NDArray]]
 
     def shared_work(self, m: int) -> float:
         return self.n * self.width * m
-
-    def curvature(
-        self, loss: Loss, weights: NDArray, costs: Costs, crew: Crew, asked: CurvatureRequest
-    ) -> Curvature:
-        raise NotImplementedError("the examples are not at hand for many products")
-
-    def all_scores(self, weights: NDArray, crew: Crew) -> NDArray:
-        raise NotImplementedError("the examples are not at hand for many products")
-
-    def in_double(self, m: int, sparse_duals: bool) -> Storage | None:
-        raise NotImplementedError("the examples are not at hand to be copied")
-
-    def loss_gradient_of_classes(
-        self, loss: Loss, scores: NDArray, w: NDArray, classes: NDArray, costs: Costs, crew: Crew
-    ) -> tuple[float, NDArray]:
-        raise NotImplementedError("the examples are not at hand for many products")
-
-    def loss_gradient(
-        self, loss: Loss, weights: NDArray, costs: Costs, crew: Crew, double: bool
-    ) -> tuple[float, NDArray]:
-        raise NotImplementedError
 
     def bounded_gradient(
         self,
@@ -55,8 +41,12 @@ class ExplicitWeights:
         """The losses and their gradient; what rounding does to them is not known."""
         return *self.loss_gradient(loss, weights, costs, crew, False), None
 
+    @property
+    def weights_per_class(self) -> int:
+        return self.d + 1
+
     def zero_weights(self, m: int) -> NDArray:
-        return np.zeros((self.d + 1, m), self.dtype)
+        return np.zeros((self.weights_per_class, m), self.dtype)
 
     def squared_norm(self, weights: NDArray) -> float:
         return squared_norm(weights)

@@ -7,17 +7,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shortlist.losses.base import Loss
-from shortlist.solvers.duals import are_sparse, as_array, readable, rows_at_once, writable
+from shortlist.solvers.duals import array_of, readable, rows_at_once, writable
 from shortlist.solvers.kernels.dual_rows import ListedRows
-from shortlist.solvers.kernels.joint import (
-    LAST_DUAL,
-    joint_step_of_features,
-    list_support,
-    subtract_dual_changes,
-)
+from shortlist.solvers.kernels.joint_features import list_support
 from shortlist.solvers.kernels.support import MEASURE_EVERY
 from shortlist.solvers.kernels.visit import visit_in_turn
 from shortlist.solvers.storage.base import Support, rounding_of_weights
+from shortlist.solvers.storage.joint_steps import JointSteps
+from shortlist.solvers.storage.teams import MAX_CLASSES, Teams, make_teams
+from shortlist.solvers.threads import Crew
 
 # A joint step passes over the weights about so often. It is worth that if a round of visits takes
 # as many multiplications.
@@ -30,25 +28,8 @@ MIN_EXAMPLES_PER_FEATURE_FOR_JOINT_STEPS = 20
 # With at least so many classes, the entries of an array that are not zero are listed for visits. On
 # CLINC150 (150 classes) it took 135 of a visit's 480 nanoseconds to look for them.
 MIN_CLASSES_TO_LIST = 64
-
-
-@dataclass
-class _Entries:
-    """The listed duals and their weights W at the first joint step, and of the last one.
-
-    ``past`` and ``last`` are the duals and weights at the last joint step, and ``step`` by how much
-    W had changed since the one before (see ``kernels.joint``).
-    """
-
-    begin: NDArray
-    classes: NDArray
-    slots: NDArray
-    past: NDArray
-    first_duals: NDArray
-    first_weights: NDArray
-    first_rounding: float
-    last: NDArray
-    step: NDArray
+# A round of visits is parted between threads if it takes so many multiplications, a millisecond's.
+MIN_MULTIPLICATIONS_TO_PART = 2e6
 
 
 @dataclass
@@ -64,18 +45,35 @@ class FeatureSupport(Support):
     width: float = field(kw_only=True)
     numbers: NDArray = field(init=False)
     listed: ListedRows | None = field(init=False)
-    entries: _Entries | None = None
+    teams: Teams | None = field(init=False)
+    joint: JointSteps | None = None
     not_worth_it: bool = False
-    steps: int = 0
+    first_rounding: float = 0.0
 
     def __post_init__(self) -> None:
         self.numbers = self.order.copy()
-        self.listed = None
-        if not are_sparse(self.duals) and len(self.by_class) >= MIN_CLASSES_TO_LIST:
-            begin, classes, _, _ = self._list_support()
-            places = np.empty(len(self.duals), np.int64)
+        self.listed = self.teams = None
+        m = len(self.by_class)
+        if m < MIN_CLASSES_TO_LIST:
+            return
+        begin, classes, _, _ = self._list_support()
+        n = len(self.duals)
+        whole = array_of(self.duals)
+        if whole is not None:
+            places = np.empty(n, np.int64)
             places[self.numbers] = np.arange(self.numbers.size)
-            self.listed = ListedRows(as_array(self.duals), places, begin, classes)
+            self.listed = ListedRows(whole, places, begin, classes)
+        if m <= MAX_CLASSES and self._is_long(self.numbers.size):
+            self.teams = make_teams(self.numbers, begin, classes, n, m)
+
+    def _is_long(self, examples: int) -> bool:
+        """Whether visits to so many examples are worth another thread: two classes each or more."""
+        return 4.0 * examples * self.width >= MIN_MULTIPLICATIONS_TO_PART
+
+    def part(self, order: NDArray) -> NDArray:
+        if self.teams is None or not self._is_long(order.size):
+            return super().part(order)
+        return self.teams.part(order)
 
     def kept_duals(self) -> Any:
         return self.listed or super().kept_duals()
@@ -87,57 +85,31 @@ class FeatureSupport(Support):
     def step_jointly(self, loss: Loss) -> float:
         if self.not_worth_it:
             return 0.0
-        if self.entries is None:
-            self._list_entries()
+        if self.joint is None:
+            self._prepare_joint_steps()
             return 0.0
-        listed = self.entries
-        rise: float = joint_step_of_features(
-            loss.spec,
-            not loss.smooth,
-            self.view,
-            self.numbers,
-            self.by_class,
-            listed.last,
-            listed.step,
-            self.y,
-            self.cost,
-            readable(self.duals),
-            listed.begin,
-            listed.classes,
-            listed.slots,
-            listed.past,
-        )
-        self.steps += rise > 0.0
-        return rise
+        crew = self.crew if self._is_long(self.numbers.size) else Crew()
+        return self.joint.step(loss, crew)
 
-    def _list_entries(self) -> None:
+    def _prepare_joint_steps(self) -> None:
         weights = self.by_class
         self.not_worth_it = (
             self.cost.size < MIN_EXAMPLES_PER_FEATURE_FOR_JOINT_STEPS * weights.shape[1]
         )
         if self.not_worth_it:
             return
-        begin, classes, slots, past = self._list_support()
-        self.not_worth_it = PASSES_OVER_WEIGHTS * weights.size > 2.0 * classes.size * self.width
+        listed = self._list_support()
+        self.not_worth_it = PASSES_OVER_WEIGHTS * weights.size > 2.0 * listed[1].size * self.width
         if not self.not_worth_it:
-            first = past[LAST_DUAL].copy()
-            self.entries = _Entries(
-                *(begin, classes, slots, past, first, weights.copy(), self.rounding),
-                *(weights.copy(), np.zeros_like(weights)),
-            )
+            given = (self.view, self.numbers, weights, self.y, self.cost, readable(self.duals))
+            self.joint = JointSteps(*given, *listed)
+            self.first_rounding = self.rounding
 
     def settle(self) -> None:
-        if self.entries is None or not self.steps:
+        if self.joint is None or not self.joint.taken:
             return
-        listed = self.entries
-        anew = listed.first_weights.astype(np.float64)
-        duals = readable(self.duals)
-        subtract_dual_changes(
-            *(self.view, self.numbers, self.cost, duals),
-            *(listed.begin, listed.classes, listed.slots, listed.first_duals, anew),
-        )
-        self.by_class = anew.astype(self.by_class.dtype)
-        self.rounding = listed.first_rounding + rounding_of_weights(self.by_class)
+        self.by_class = self.joint.weights_anew()
+        self.rounding = self.first_rounding + rounding_of_weights(self.by_class)
 
 
 @dataclass

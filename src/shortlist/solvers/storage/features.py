@@ -40,18 +40,18 @@ from shortlist.solvers.storage.local import LocalDuals
 from shortlist.solvers.storage.support import ONE_ROUND, rows_on_support, support_pass
 from shortlist.solvers.threads import Crew
 
-# Kernels cannot be interrupted. They are called for about so many multiplications at a time,
-# some tenths of a second, so that Ctrl-C is answered.
+# Multiplications of one call of a kernel, some tenths of a second. Kernels cannot be interrupted:
+# Ctrl-C waits for the end of a call.
 MULTIPLICATIONS_PER_CALL = 1e10
-# Scores that are computed at a time, for kernels that know a loss but not where scores come from:
-# 4 MB in double. Calls are few, and no loss is compiled again for another storage.
+# Scores computed at a time (4 MB in double). The loss kernels take scores only, so they compile
+# once for all storages.
 SCORES_AT_ONCE = 1 << 19
 # Bytes of an entry in double and of its column's number, which only sparse rows have.
 BYTES_OF_ENTRY_IN_DOUBLE = 12
 # Bytes of the examples, or of their scores, that are widened to double at a time.
 BYTES_IN_CACHE = 1 << 21
-# At most so many classes of an example have their second derivatives listed. At first there is room
-# for so many in the mean, and more if they are needed.
+# Classes of an example whose second derivatives are listed: at most the first number. Memory is
+# reserved for the second number a mean example, and doubled when it is full.
 MAX_LISTED_CLASSES, LISTED_CLASSES_AT_FIRST = 32, 4
 
 

@@ -17,16 +17,13 @@ from shortlist.solvers.kernels.visit import visit_block, visit_in_turn
 from shortlist.solvers.storage.base import (
     NO_SHARES,
     Costs,
-    KeptScores,
-    Lengths,
+    NoDescents,
     State,
-    Storage,
     Sums,
     Support,
     chunks,
     read_only,
 )
-from shortlist.solvers.storage.curvature import Curvature, CurvatureRequest
 from shortlist.solvers.storage.gram_support import (
     SHARE_WORTH_A_COPY,
     GramSupport,
@@ -48,7 +45,7 @@ MAX_NONZERO_SHARE_TO_LIST = 0.2
 ADDITIONS_PER_CALL = 1e9
 
 
-class GramStorage(LocalDuals):
+class GramStorage(NoDescents, LocalDuals):
     """``block_of(indices)`` returns the rows K[indices, :]; ``diagonal`` is the diagonal of K.
 
     The weights are A = -C v, so that scores are K A. ``whole`` is K, if it is in memory: the
@@ -56,8 +53,6 @@ class GramStorage(LocalDuals):
     computing a block's anew.
     """
 
-    explicit: bool = False
-    rows_at_hand: bool = False
     # A visit on the support adds to few scores, in the cache.
     support_price: float = 0.1
 
@@ -82,6 +77,10 @@ class GramStorage(LocalDuals):
 
     def shared_work(self, m: int) -> float:
         return 0.0
+
+    @property
+    def weights_per_class(self) -> int:
+        return self.n
 
     def zero_weights(self, m: int) -> NDArray:
         return np.zeros((self.n, m), self.dtype)
@@ -227,8 +226,7 @@ class GramStorage(LocalDuals):
         return self._room[: size * size]
 
     def close_support(self, support: Support, state: State, costs: Costs) -> None:
-        assert isinstance(support, GramSupport)
-        support.put_back()
+        support.settle()
 
     def certify(
         self,
@@ -274,49 +272,6 @@ class GramStorage(LocalDuals):
 
     def rebuild(self, duals: Duals, cost: NDArray) -> NDArray:
         return weights_of(as_array(duals), cost)
-
-    def loss_gradient(
-        self, loss: Loss, weights: NDArray, costs: Costs, crew: Crew, double: bool
-    ) -> tuple[float, NDArray]:
-        raise NotImplementedError("descents need explicit features")
-
-    def bounded_gradient(
-        self,
-        loss: Loss,
-        weights: NDArray,
-        costs: Costs,
-        crew: Crew,
-        wide: bool,
-        kept: KeptScores | None = None,
-    ) -> tuple[float, NDArray, Lengths | None]:
-        raise NotImplementedError("descents need explicit features")
-
-    def fill_duals(
-        self, loss: Loss, weights: NDArray, costs: Costs, duals: Duals, crew: Crew
-    ) -> None:
-        raise NotImplementedError("descents need explicit features")
-
-    def curvature(
-        self, loss: Loss, weights: NDArray, costs: Costs, crew: Crew, asked: CurvatureRequest
-    ) -> Curvature:
-        raise NotImplementedError("descents need explicit features")
-
-    def all_scores(self, weights: NDArray, crew: Crew) -> NDArray:
-        raise NotImplementedError("descents need explicit features")
-
-    def in_double(self, m: int, sparse_duals: bool) -> Storage | None:
-        raise NotImplementedError("copies in double need explicit features")
-
-    def loss_gradient_of_classes(
-        self, loss: Loss, scores: NDArray, w: NDArray, classes: NDArray, costs: Costs, crew: Crew
-    ) -> tuple[float, NDArray]:
-        raise NotImplementedError("descents need explicit features")
-
-    def class_sums(self, costs: Costs, m: int) -> NDArray:
-        raise NotImplementedError("sums over classes need explicit features")
-
-    def sample(self, step: int, first: int = 0) -> NDArray:
-        raise NotImplementedError("samples need explicit features")
 
 
 @dataclass

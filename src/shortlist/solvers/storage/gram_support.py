@@ -38,8 +38,8 @@ class GramSupport(Support):
     follow: as examples settle, what a visit adds to becomes shorter.
     """
 
-    # To change an example's dual adds a row of the matrix to scores; to look at it takes two.
-    # Digits with the rbf kernel take half of the changes so, at C = 1 and 10.
+    # Changing a dual adds a row of the matrix to scores. Looking at an example reads a few numbers.
+    # With 0.5, digits with the rbf kernel take half as many changes at C = 1 and 10.
     postponed: ClassVar[float] = 0.5
 
     numbers: NDArray = field(kw_only=True)
@@ -70,7 +70,7 @@ class GramSupport(Support):
     def narrow(self, order: NDArray) -> NDArray:
         if order.size > SHARE_WORTH_A_COPY * self.numbers.size:
             return order
-        self.put_back()
+        self.settle()
         kept = np.sort(order)
         self.view = self.view._replace(gram=square_of(self.view.gram, kept, self.room))
         self.by_class = np.ascontiguousarray(self.by_class[:, kept])
@@ -79,6 +79,6 @@ class GramSupport(Support):
         self.past = None
         return np.arange(kept.size)
 
-    def put_back(self) -> None:
+    def settle(self) -> None:
         as_array(self.state.duals)[self.numbers] = self.duals
         self.state.weights[self.numbers] = weights_of(as_array(self.duals), self.cost)

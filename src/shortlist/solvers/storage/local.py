@@ -23,11 +23,14 @@ class LocalDuals:
     dtype: np.dtype
     explicit: bool
     keeps_duals: bool = True
+    # Bytes that lists of duals may take; None: as many as the system has.
+    most_dual_bytes: int | None = None
 
     def zero_duals(self, m: int, sparse: bool) -> Duals:
         """Zeros; ``sparse`` says that most of them will stay."""
         # The weights of inner products are as large as dense duals: there is nothing to save.
-        return zero_duals(self.n, m, self.dtype, sparse and self.explicit)
+        lists = sparse and self.explicit
+        return zero_duals(self.n, m, self.dtype, lists, self.most_dual_bytes)
 
     def spread_duals(self, own: float, other: float, costs: Costs, duals: Duals) -> None:
         """Give every example the dual ``own`` for its label and ``other`` for all others."""

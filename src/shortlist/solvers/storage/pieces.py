@@ -10,6 +10,7 @@ Duals are in memory, in a mapped file, or not kept at all: see ``solvers.placing
 
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from itertools import pairwise
 from typing import Any, Literal, Protocol, TypeVar
 
@@ -20,11 +21,11 @@ from shortlist._memory import release_pages
 from shortlist.losses.base import Loss
 from shortlist.solvers.duals import (
     Duals,
-    are_sparse,
     as_array,
     mapped_duals,
     put_back,
     spread,
+    taken_ahead,
     taken_duals,
 )
 from shortlist.solvers.storage.base import NO_SHARES, Costs, NoSupportVisits, State, Sums
@@ -94,13 +95,13 @@ class PiecedStorage(ExplicitWeights, LocalDuals, NoSupportVisits):
         self.width = source.mean_nonzeros + 1.0
         self.keeps_duals = duals != "none"
         self._duals_place = duals
-        self._most_dual_bytes = most_dual_bytes
+        self.most_dual_bytes = most_dual_bytes
         self.rows_per_piece = max(1, rows_per_piece)
         row_bytes = source.mean_nonzeros * (self.dtype.itemsize + (4 if source.is_sparse else 0))
         self.rows_per_run = rows_of_run(self.rows_per_piece, row_bytes)
         self.bounds = np.append(np.arange(0, self.n, self.rows_per_piece), self.n)
         kappa = np.empty(self.n)
-        for part, piece in self._pieces():
+        for part, piece in self._ahead(self._read, range(self.n_pieces)):
             kappa[part] = piece.kappa
         self.kappa = kappa
         if np.isnan(kappa).any():
@@ -119,12 +120,11 @@ class PiecedStorage(ExplicitWeights, LocalDuals, NoSupportVisits):
         rows.flags.writeable = False  # as all input is: kernels compile once
         return DenseStorage(rows, self.bias, kappa=kappa)
 
-    def _read(self, number: int) -> tuple[slice, FeatureStorage]:
+    def _read(self, number: int, kappa: NDArray | None = None) -> tuple[slice, FeatureStorage]:
+        """A piece; ``kappa`` is that of all examples, if it is known."""
         part = slice(int(self.bounds[number]), int(self.bounds[number + 1]))
         rows = self.source.read(part.start, part.stop)
-        # Not known yet while the storage is being made.
-        kappa = self.kappa[part] if hasattr(self, "kappa") else None
-        return part, self._storage(rows, kappa)
+        return part, self._storage(rows, None if kappa is None else kappa[part])
 
     def _read_mixture(self, mixture: MixedPiece) -> FeatureStorage:
         rows = self.source.read_ranges(mixture.ranges)
@@ -132,7 +132,7 @@ class PiecedStorage(ExplicitWeights, LocalDuals, NoSupportVisits):
 
     def _pieces(self) -> Iterator[tuple[slice, FeatureStorage]]:
         """All pieces, as they lie in the data."""
-        return self._ahead(self._read, range(self.n_pieces))
+        return self._ahead(partial(self._read, kappa=self.kappa), range(self.n_pieces))
 
     @staticmethod
     def _ahead(read: Callable[[int], Read], numbers: Sequence[int]) -> Iterator[Read]:
@@ -212,8 +212,7 @@ class PiecedStorage(ExplicitWeights, LocalDuals, NoSupportVisits):
 
         def read(number: int) -> tuple[FeatureStorage, Duals | None]:
             mixture, duals = found[number], state.duals
-            # Lists of duals move in their pool while another piece is worked on.
-            ahead = None if are_sparse(duals) else taken_duals(duals, mixture)
+            ahead = taken_ahead(duals, mixture)
             return self._read_mixture(mixture), ahead
 
         for number, (piece, ahead) in enumerate(self._ahead(read, range(len(found)))):
@@ -291,18 +290,15 @@ class PiecedStorage(ExplicitWeights, LocalDuals, NoSupportVisits):
             return np.zeros((0, m), self.dtype)
         if self._duals_place == "mapped":
             return mapped_duals(self.n, m, self.dtype)
-        duals = super().zero_duals(m, sparse)
-        if are_sparse(duals):
-            duals.most_bytes = self._most_dual_bytes
-        return duals
+        return super().zero_duals(m, sparse)
 
     def spread_duals(self, own: float, other: float, costs: Costs, duals: Duals) -> None:
         for part in self._parts(duals):
             spread(own, other, costs.y[part], part, duals)
 
     def scale_duals(self, duals: Duals, factor: float) -> None:
-        if are_sparse(duals):
-            duals *= factor
+        if self._duals_place != "mapped":
+            super().scale_duals(duals, factor)
             return
         for part in self._parts(duals):
             as_array(duals)[part] *= duals.dtype.type(factor)

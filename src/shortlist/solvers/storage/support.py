@@ -9,6 +9,7 @@ from shortlist.losses.base import Loss
 from shortlist.solvers.duals import Duals, readable
 from shortlist.solvers.kernels.support import support_rows
 from shortlist.solvers.storage.base import Costs, State, Storage, Support
+from shortlist.solvers.threads import Crew
 
 
 class Patience(NamedTuple):
@@ -115,6 +116,7 @@ def polish_support(
     state: State,
     costs: Costs,
     random: np.random.Generator,
+    crew: Crew,
     enough: float = 0.0,
     epochs: float = 0.0,
 ) -> float:
@@ -131,6 +133,7 @@ def polish_support(
         return 0.0
     support = storage.open_support(random.permutation(rows), state, costs)
     support.order = random.permutation(support.order)
+    support.crew = crew
     patience = AFTER_EPOCH_ON_GRAM
     if storage.explicit:
         patience = AFTER_EPOCH._replace(epochs=max(AFTER_EPOCH.epochs, epochs))

@@ -6,12 +6,12 @@ import numpy as np
 
 from shortlist.solvers.problem import Problem
 from shortlist.solvers.records.checkpoint import ASCENT
-from shortlist.solvers.records.result import Evaluation
+from shortlist.solvers.records.result import Evaluation, Status
 from shortlist.solvers.records.run import Run
 from shortlist.solvers.storage.base import active_examples
 from shortlist.solvers.storage.support import polish_support
 from shortlist.solvers.strategy.changed_data import holders_of_gap
-from shortlist.solvers.strategy.double import COARSE, is_too_coarse
+from shortlist.solvers.strategy.double import is_too_coarse
 
 # Of the gap estimated during an epoch, the share that is expected to be left at its end.
 FIRST_SHARE_LEFT = 0.3
@@ -37,8 +37,8 @@ MAX_EPOCHS_OVER_PATIENCE = 3.0
 # descent needs the rest. Of 117 fits on tables of 60 and 120 noisy examples, 12
 # end at max_epochs with a share of 1, 3 with 0.5 and one with 0.35.
 SHARE_OF_EPOCHS_LEFT = 0.35
-# The rate of hinges is also measured since this share of the epochs spent.
-RATE_SINCE = 0.25
+# The rate of hinges is also measured without this share of the epochs spent, the first ones.
+SPENT_SHARE_BEFORE_RATE = 0.25
 # No descent below this gap, as a share of the primal: W = 0 is nearly optimal, and a line search
 # cannot see such differences.
 MIN_GAP_FOR_DESCENT = 1e-8
@@ -53,7 +53,7 @@ MAX_EPOCHS_ON_SUPPORT = 15.0
 # If the gap is nearly small enough, visit only part of the examples next: enough to reach this
 # share of the gap asked for, and at most this part. Softmax on 60,000 x 768 embeddings of 200
 # classes takes 2.4 epochs instead of 3 at C = 0.1 and 4.4 instead of 5 at C = 10.
-# Tried once: further looks in quick succession would be taken for a stall.
+# Do this once a fit. A second short epoch would look like a stall.
 GAP_SHARE_OF_PART, MAX_PART = 0.9, 0.5
 # Passes over new examples before all are visited. More gain little: the others have to follow.
 FRESH_PASSES = 1
@@ -70,10 +70,10 @@ MIN_GAP_RATIO_IDLE = 0.99
 MAX_GAP_ULPS_TO_STALL = 1e4
 
 
-def ascend(run: Run, random: np.random.Generator, patience: float = np.inf) -> str:
+def ascend(run: Run, random: np.random.Generator, patience: float = np.inf) -> Status:
     """Visit all examples, epoch by epoch, until the gap is small enough.
 
-    Returns a status; "slow" if the epochs predicted from the rate so far exceed ``patience`` or
+    Returns a status; SLOW if the epochs predicted from the rate so far exceed ``patience`` or
     those that are left, or if too many have been spent; or COARSE.
     """
     problem = run.problem
@@ -89,14 +89,14 @@ def ascend(run: Run, random: np.random.Generator, patience: float = np.inf) -> s
             # A warm start was looked at before and has most of its support: no limit by epochs.
             late = np.inf if looks.first else run.epochs - looks.first_epoch
             _polish(run, random, min(late, MAX_EPOCHS_ON_SUPPORT))
-        status = looks.judge(run.certify(), estimate) if looks.due(estimate) else ""
-        if status not in ("slow", "stalled", COARSE):
+        status = looks.judge(run.certify(), estimate) if looks.due(estimate) else None
+        if status not in (Status.SLOW, Status.STALLED, Status.COARSE):
             run.notify()
         if status:
             return status
     if not run.history or run.history[-1].epoch < run.epochs:
         run.certify()
-    return "converged" if run.history[-1].within(run.tol) else "max_epochs"
+    return Status.CONVERGED if run.history[-1].within(run.tol) else Status.MAX_EPOCHS
 
 
 class _Looks:
@@ -135,31 +135,31 @@ class _Looks:
         self.last_estimate = estimate
         return bool(promising or due)
 
-    def judge(self, found: Evaluation, estimate: float) -> str:
-        """A status if training ends here, "" to go on, "slow" or COARSE for another way."""
+    def judge(self, found: Evaluation, estimate: float) -> Status | None:
+        """A status if training ends here, None to go on, SLOW or COARSE for another way."""
         run = self.run
         if self.resolved and found.within(run.tol):
-            return "converged"
+            return Status.CONVERGED
         if is_too_coarse(run):
-            return COARSE
+            return Status.COARSE
         looks = run.history[self.first :]
         if _stalled(looks, self.eps):
-            return "converged" if found.within(run.tol) else "stalled"
+            return Status.CONVERGED if found.within(run.tol) else Status.STALLED
         spent = run.epochs - self.first_epoch
         self.next = run.epochs + max(1.0, spent)
         self.earliest = run.epochs + MIN_SPENT_SHARE_BETWEEN_LOOKS * spent
         if self.part < 1.0:  # It says little about the rate. Visit all examples next.
             self.part, self.next = 1.0, run.epochs + 1.0
-            return ""
+            return None
         if self._too_slow(looks, spent) and found.gap > MIN_GAP_FOR_DESCENT * found.primal:
-            return "slow"
+            return Status.SLOW
         if estimate > 0:
             self.share_left = min(max(found.gap / estimate, MIN_SHARE_LEFT), MAX_SHARE_LEFT)
         if self.resolved and not self.part_tried:
             self.part = _part_to_visit(found.gap, run.wanted)
         if self.part < 1.0:
             self.part_tried, self.next = True, run.epochs + self.part
-        return ""
+        return None
 
     def _too_slow(self, looks: list[Evaluation], spent: float) -> bool:
         run = self.run
@@ -248,7 +248,7 @@ def _polish(run: Run, random: np.random.Generator, epochs: float) -> None:
     """Visit the support for the time of ``epochs`` epochs, or AFTER_EPOCH.epochs if longer."""
     problem, state = run.problem, run.state
     state.enough = SUPPORT_GAP_SHARE * run.wanted
-    given = (problem.storage, problem.loss, state, problem.costs, random)
+    given = (problem.storage, problem.loss, state, problem.costs, random, problem.crew)
     run.epochs += polish_support(*given, state.enough, epochs)
 
 
@@ -288,7 +288,9 @@ def _epochs_to_go(
             return np.inf
         power = np.log(before.gap / now.gap) / np.log(spent / (before.epoch - first_epoch))
         return float(spent * (np.exp(min(missing / power, 50.0)) - 1.0))
-    early = [look for look in looks[:-2] if look.epoch - first_epoch <= RATE_SINCE * spent]
+    early = [
+        look for look in looks[:-2] if look.epoch - first_epoch <= SPENT_SHARE_BEFORE_RATE * spent
+    ]
     rates = [
         np.log(look.gap / now.gap) / (now.epoch - look.epoch) / max(missing, np.finfo(float).tiny)
         for look in (before, early[-1] if early else looks[0])

@@ -23,12 +23,16 @@ MAX_EVALUATIONS = 30
 MAX_GRADIENT_SHARE_LEFT = 0.03
 # Multiples of the weights are tried from 1 down, in steps of this.
 STEP_OF_MULTIPLE = 0.05
-# The smoothing of a loss with kinks, whose gradients tell how to descend.
-SMOOTHING = 0.1
-# Examples are left out that together hold at most the first share of the gap, or the second one of
-# the gap asked for. With 0.003, 0.01, 0.03 and 0.1 of the gap, updates by 15 wrong labels of
-# CLINC150 at C = 10 take 0.56, 0.50, 0.44 and 0.46 epochs with the smooth hinge and 3.1, 2.9, 2.7
-# and 2.8 with the hinge; by 150 of them 2.0, 1.5, 1.5 and 1.2, and 5.8, 5.7, 5.6 and 4.4.
+# Descend on a loss with kinks as smoothed by this gamma.
+SMOOTHING_TO_DESCEND = 0.1
+# Do not visit examples that together hold at most GAP_SHARE_LEFT_OUT of the gap, or
+# WANTED_SHARE_LEFT_OUT of the gap asked for. Epochs of updates by wrong labels of CLINC150, C = 10:
+#
+#     share left out              0.003   0.01   0.03    0.1
+#     smooth hinge,  15 labels     0.56   0.50   0.44   0.46
+#     smooth hinge, 150 labels      2.0    1.5    1.5    1.2
+#     hinge,         15 labels      3.1    2.9    2.7    2.8
+#     hinge,        150 labels      5.8    5.7    5.6    4.4
 GAP_SHARE_LEFT_OUT, WANTED_SHARE_LEFT_OUT = 0.1, 0.3
 
 
@@ -37,7 +41,7 @@ def smooth_relative(loss: Loss) -> Loss | None:
     kept = loss.dual_loss
     if kept.smooth or kept.smoother is None:
         return kept if kept.smooth else None
-    return kept.smoother(SMOOTHING)
+    return kept.smoother(SMOOTHING_TO_DESCEND)
 
 
 def _at_hand(problem: Problem) -> bool:

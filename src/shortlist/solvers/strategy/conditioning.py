@@ -39,15 +39,16 @@ SPARSE_BLOCKS_PER_EXAMPLE = 3
 MIN_STEPS_PER_MODEL = 3
 # Near the solution the Hessian hardly changes. The model is kept for so many steps.
 STEPS_NEAR = 6
-# A product with listed derivatives may take at most so much of an evaluation: a step takes some 15
-# products, and spares some five evaluations. Before the weights are known, examples are expected to
-# list so many classes, their label counted: three to five on CLINC150 at C = 100 to 1e4.
+# Cost of a product with listed derivatives, as a share of an evaluation's. A step takes about 15
+# products and spares about five evaluations.
 MAX_PRICE_OF_PRODUCT = 0.2
+# Classes that an example lists, its label counted, if the weights are not known yet. Measured:
+# three to five on CLINC150 at C = 100 to 1e4.
 EXPECTED_LISTED = 6
 # Examples that tell how long lists are.
 LISTED_SAMPLES = 500
-# C counts as small if a first step would give no score above this, were all examples equal. On
-# CLINC150 (C = 0.056) two evaluations do, and one where the scores are at most half.
+# C is small if the first step gives scores of at most this, estimated as if all examples were
+# equal. At this bound CLINC150 (C = 0.056) takes two evaluations, and at half of it one.
 MAX_SMALL_SCORE = 12.0
 # Nanoseconds of a multiplication in a matrix product, and of an evaluation's loss, a score.
 NS_MULTIPLICATION, NS_LOSS = 0.03, 2.0
@@ -71,7 +72,7 @@ def plan(problem: Problem, weights: NDArray | None = None, late: bool = False) -
     # Where a loss is not convex, the path decides which minimum is found: the plain one.
     if not (storage.explicit and problem.loss.convex):
         return Plan(Kind.NONE)
-    d = storage.zero_weights(1).shape[0]
+    d = storage.weights_per_class
     if m * d > MAX_COUPLED_WEIGHTS:
         if has_small_scores(problem):
             return Plan(Kind.UNIFORM, steps=STEPS_WITH_BLOCKS)

@@ -4,9 +4,9 @@ At any W put v_i = grad L(y_i, W'x_i). Then the duality gap between W and v is e
 1/2 |grad P(W)|^2, so that P(W) - 1/2 |grad P(W)|^2 is a lower bound on the optimum.
 
 Where directions differ much in curvature, the gradient is large long after the objective has
-settled. So the bound is also asked for at another point: gradients are nearly linear along the last
-steps, and the combination of the last iterates whose gradients cancel best is computed without
-looking at the data. When a small enough gap is predicted, one evaluation there decides.
+settled. So another point is tried too: the combination of the last iterates whose gradients cancel
+best. Gradients are nearly linear along the last steps, so that it is found without the data. It is
+evaluated when the gap predicted there is small enough.
 
 An intercept that is not regularised takes another bound: see ``strategy.intercept``.
 
@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shortlist.solvers.records.certificate import Point
+from shortlist.solvers.records.result import Status
 from shortlist.solvers.records.run import Run
 from shortlist.solvers.storage.base import squared_norm
 from shortlist.solvers.strategy.conditioning import MIN_STEPS_PER_MODEL, STEPS_NEAR, plan
@@ -28,8 +29,9 @@ from shortlist.solvers.strategy.intercept import FreeIntercept
 from shortlist.solvers.strategy.lbfgs import lbfgs
 from shortlist.solvers.strategy.newton import CG_SHARE_LEFT, CG_SHARE_LEFT_NEAR, is_near
 
-# Iterates whose gradients are combined, fewer if they would take more numbers than this.
+# Iterates whose gradients are combined.
 MAX_COMBINED = 12
+# Numbers that these iterates and gradients hold together: fewer are kept where weights are many.
 MAX_KEPT_NUMBERS = 1 << 26
 # A combination is evaluated if its predicted gap is at most this share of the gap asked for.
 MAX_PREDICTED_SHARE = 0.8
@@ -41,7 +43,7 @@ MAX_GAP_TO_COMBINE = 1e3
 NOISE_ULPS = 2.0
 
 
-def descend(run: Run, weights: NDArray) -> tuple[str, Point | None]:
+def descend(run: Run, weights: NDArray) -> tuple[Status, Point | None]:
     """Minimise the primal from ``weights``; leaves the best in the run.
 
     Returns a status and the point whose gradients are the best duals met here, None if the
@@ -60,25 +62,25 @@ class _Descent:
         self.intercept = FreeIntercept.of(run.problem) if free else None
         self.best_bound = -np.inf
         self.best_for_dual: Point | None = None
-        size = run.problem.storage.zero_weights(1).size * run.problem.n_classes
+        size = run.problem.storage.weights_per_class * run.problem.n_classes
         kept = int(min(max(MAX_KEPT_NUMBERS // (2 * size), 3), MAX_COMBINED))
         self.recent: deque[tuple[NDArray, NDArray]] = deque(maxlen=kept)
         self.missed_prediction = np.inf
         self.keeps_scores = plan(run.problem).kind is Kind.LISTED
         run.problem.kept_scores.forget()
 
-    def go(self, weights: NDArray) -> tuple[str, Point | None]:
+    def go(self, weights: NDArray) -> tuple[Status, Point | None]:
         status = self._minimise(weights)
-        if status != "converged" and self.dtype != np.float64 and self.convex:
+        if status != Status.CONVERGED and self.dtype != np.float64 and self.convex:
             assert self.run.weights is not None
             self._confirm(self.run.weights)
         return status, self.best_for_dual
 
-    def _minimise(self, weights: NDArray) -> str:
+    def _minimise(self, weights: NDArray) -> Status:
         point = self._evaluate(weights)
         self.run.epochs -= 1  # a look at the start is a certificate, not an epoch
         if self._note(point):
-            return "converged"
+            return Status.CONVERGED
         problem = self.run.problem
         chosen = plan(problem, point.place)
         steps = chosen.steps
@@ -87,32 +89,32 @@ class _Descent:
             share = CG_SHARE_LEFT
             if chosen.kind is Kind.LISTED and is_near(gap, self.run.wanted):
                 steps, share = STEPS_NEAR, CG_SHARE_LEFT_NEAR
-            # The next second derivatives are those of the next point, or of one much later.
+            # Keep the scores if the next model is made at the next point.
             self.keeps_scores = chosen.kind is Kind.LISTED and steps == 1
             model = make_model(problem, point.place, chosen, share)
             status, point = self._steps(point, model, steps)
-            if status != "steps":
+            if status != Status.STEPS:
                 return status
             before, chosen = chosen, plan(problem, point.place, late=True)
             if before == chosen and chosen.kind is Kind.COUPLED and steps is not None:
-                # Where model after model does not suffice, the curvature changes quickly.
+                # Two models were not enough: the curvature changes quickly. Make them more often.
                 steps = max(steps // 2, MIN_STEPS_PER_MODEL)
             else:
                 steps = chosen.steps
 
-    def _steps(self, start: Point, model: Model, most: int | None) -> tuple[str, Point]:
-        """Steps of L-BFGS with one model of the Hessian; "steps" if ``most`` were taken."""
+    def _steps(self, start: Point, model: Model, most: int | None) -> tuple[Status, Point]:
+        """Steps of L-BFGS with one model of the Hessian; STEPS if ``most`` were taken."""
         run = self.run
         noise = NOISE_ULPS * float(np.finfo(self.dtype).eps)
         point = start
         for count, point in enumerate(lbfgs(self._evaluate, start, noise, model), start=1):
             if self._note(point) or self._combine():
-                return "converged", point
+                return Status.CONVERGED, point
             if run.epochs >= run.max_epochs:
-                return "max_epochs", point
+                return Status.MAX_EPOCHS, point
             if count == most:
-                return "steps", point
-        return "stalled", point
+                return Status.STEPS, point
+        return Status.STALLED, point
 
     def _evaluate(self, weights: NDArray) -> Point:
         weights = np.ascontiguousarray(weights, self.dtype)

@@ -23,19 +23,18 @@ from shortlist.solvers.duals import Duals, copy_duals
 from shortlist.solvers.problem import Moments, Problem
 from shortlist.solvers.records.certificate import Point
 from shortlist.solvers.records.checkpoint import Keeper, Snapshot
+from shortlist.solvers.records.result import Status
 from shortlist.solvers.records.run import Run
 from shortlist.solvers.storage.base import KeptScores, State, squared_norm
 from shortlist.solvers.strategy.descent import NOISE_ULPS
 from shortlist.solvers.strategy.lbfgs import lbfgs
 
-# The status of SDCA where single precision is too coarse.
-COARSE = "coarse"
-# It is where the bound on rounding exceeds this share of the gap asked for. On CLINC150 the share
-# is 0.12 at C = 30, where both take as long, 0.4 at C = 100, where single precision takes 3.7
-# seconds and double 2.2, and 4 at C = 1000.
+# Single precision is too coarse if the bound on rounding exceeds this share of the gap asked for.
+# Measured on CLINC150: the share is 0.12 at C = 30, where both take as long; 0.4 at C = 100, where
+# single precision takes 3.7 seconds and double 2.2; and 4 at C = 1000.
 MAX_ROUNDING_SHARE = 0.1
-# Rounded weights of a loss that is not convex are tried when the gradient in double takes a tenth
-# of the share of tol at which they were tried before, down to this one: then rounding decides.
+# For a loss that is not convex. The weights are rounded and tested when the gradient's share of tol
+# is 1, 0.1 and 0.01. After a test below this share the descent stops: only rounding is left.
 MIN_SHARE_IN_DOUBLE = 0.05
 # Shares of the gap asked for to which training goes on in double, one after the other. Rounding the
 # weights takes the rest.
@@ -53,7 +52,7 @@ def is_too_coarse(run: Run) -> bool:
     return problem.storage.rows_at_hand and run.rounding > MAX_ROUNDING_SHARE * run.wanted
 
 
-def go_on_in_double(run: Run, solve: Callable[[Run], str]) -> str:
+def go_on_in_double(run: Run, solve: Callable[[Run], Status]) -> Status:
     """Solve the run's problem in double, from its duals on; ``solve`` returns a status.
 
     Returns COARSE where memory is short of a copy: then nothing has changed, and the run stays in
@@ -63,7 +62,7 @@ def go_on_in_double(run: Run, solve: Callable[[Run], str]) -> str:
     storage = problem.storage.in_double(problem.n_classes, problem.loss.sparse_duals)
     if storage is None:
         run.single_only = True
-        return COARSE
+        return Status.COARSE
     wide = replace(problem, storage=storage, moments=Moments(), kept_scores=KeptScores())
     inner = Run(
         wide,
@@ -80,13 +79,13 @@ def go_on_in_double(run: Run, solve: Callable[[Run], str]) -> str:
         keeper=None if run.keeper is None else _InSingle(run.keeper, problem),
         stage=run.stage,
     )
-    status = COARSE
+    status = Status.COARSE
     try:
         for share in SHARES_OF_TOL:
             inner.tol = share * run.tol
             status = solve(inner)
             _take_weights(run, inner)
-            if status != "converged" or run.history[-1].within(run.tol):
+            if status != Status.CONVERGED or run.history[-1].within(run.tol):
                 return status
     except BaseException:
         _take_weights(run, inner)
@@ -96,7 +95,7 @@ def go_on_in_double(run: Run, solve: Callable[[Run], str]) -> str:
         run.state.starts[:] = inner.state.starts
         problem.rebuild(run.state)
         run.solver = f"{inner.solver}, in double"
-    return "stalled"
+    return Status.STALLED
 
 
 def _widened(state: State, wide: Problem) -> State:
@@ -138,7 +137,7 @@ class _InSingle:
         self.keeper.keep(replace(snapshot, duals=duals, weights=weights))
 
 
-def descend_in_double(run: Run) -> str:
+def descend_in_double(run: Run) -> Status:
     """Go on where single precision sees no further decrease, with values and gradients in double.
 
     The model's weights are in the storage's precision: what is noted is theirs, and training has
@@ -168,14 +167,14 @@ def descend_in_double(run: Run) -> str:
         # precision, but the gradient by more where C is large.
         note(point)
         if run.epochs >= run.max_epochs:
-            return "max_epochs"
+            return Status.MAX_EPOCHS
         if share(point) > try_at:
             continue
         rounded = evaluate(point.place.astype(dtype).astype(np.float64))
         if share(rounded) <= 1.0:
             note(rounded)
-            return "converged"
+            return Status.CONVERGED
         if try_at < MIN_SHARE_IN_DOUBLE:
-            return "stalled"
+            return Status.STALLED
         try_at *= 0.1
-    return "stalled"
+    return Status.STALLED

@@ -44,13 +44,15 @@ from shortlist.solvers.strategy.newton import (
     conjugate_gradients,
 )
 
+# The share of the curvature that the model "classes" assumes: see above.
 SHARE_OF_CURVATURE = 0.02
 # Weights of a coupled model, and examples that it is made of.
 MAX_COUPLED_WEIGHTS = 1100
 COUPLED_SAMPLES = 1024
-# Where duals are sparse, examples with curvature add to a block of the Hessian for each pair of
-# their classes, up to so many blocks.
+# Where duals are sparse, an example with curvature adds to a block of the Hessian for each pair of
+# its classes. If all examples add to more blocks than this, only every second is taken, or third.
 MAX_SPARSE_BLOCKS = 1 << 15
+# Step of finite differences in the scores, in units of the smoothing if that is below 1.
 FINITE_STEP = 1e-5
 # What a class must add to the Hessian along an example to be listed; the regulariser adds one. The
 # path on CLINC150 over 45 values of C takes 71, 72 and 74 evaluations at 0.03, 0.05 and 0.1, and
@@ -283,7 +285,7 @@ def _packed_hessian(
 def has_few_moments(problem: Problem) -> bool:
     """Whether second moments are no large matrix: features are dense, and few for the examples."""
     storage = problem.storage
-    dense = storage.width == storage.zero_weights(1).size
+    dense = storage.width == storage.weights_per_class
     return dense and MOMENT_SAMPLES_PER_FEATURE * storage.width <= storage.n
 
 

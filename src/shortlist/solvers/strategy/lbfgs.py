@@ -14,15 +14,17 @@ from shortlist.solvers.strategy.hessian import Identity, Model
 
 # Pairs of steps and changes of the gradient that the inverse Hessian is modelled from.
 MAX_PAIRS = 12
-# The two conditions of Wolfe on a step: enough decrease, enough of the slope gone.
-DECREASE, SLOPE_LEFT = 1e-4, 0.9
-MAX_TRIALS = 25
+# The conditions of Wolfe on a step. The objective decreases by at least the first share of what its
+# slope promises, and at most the second share of the slope is left.
+MIN_DECREASE_SHARE, MAX_SLOPE_LEFT = 1e-4, 0.9
+# Lengths of one step that are tried, an evaluation each.
+MAX_LENGTHS_TRIED = 25
 # A step is idle if it decreases the objective by no more than IDLE_DECREASE times its rounding. At
 # most MAX_IDLE_STEPS idle steps in a row are taken; one more ends the descent.
 MAX_IDLE_STEPS = 5
 IDLE_DECREASE = 8.0
 # Pairs with less curvature, relative to the squared change of the gradient, are rounding.
-TINY_CURVATURE = 1e-16
+MIN_CURVATURE_OF_PAIR = 1e-16
 
 
 Objective = Callable[[NDArray], Point]
@@ -64,7 +66,7 @@ def lbfgs(
             return
         step, change = found.place - point.place, found.gradient - point.gradient
         curvature = float(np.vdot(step, change))
-        if curvature > TINY_CURVATURE * float(np.vdot(change, change)):
+        if curvature > MIN_CURVATURE_OF_PAIR * float(np.vdot(change, change)):
             steps.append(step)
             changes.append(change)
             curvatures.append(curvature)
@@ -114,14 +116,14 @@ def _search(
     slack = noise * abs(point.value)
     low, low_value, low_slope, high = 0.0, point.value, slope, np.inf
     best: Point | None = None
-    for _ in range(MAX_TRIALS):
+    for _ in range(MAX_LENGTHS_TRIED):
         trial = objective(point.place + direction.dtype.type(step) * direction)
         trial_slope = float(np.vdot(trial.gradient, direction))
-        enough = trial.value <= point.value + DECREASE * step * slope + slack
+        enough = trial.value <= point.value + MIN_DECREASE_SHARE * step * slope + slack
         if not (enough and np.isfinite(trial.value)):
             high = step
             step = interpolate(low, low_value, low_slope, high, trial.value)
-        elif trial_slope < SLOPE_LEFT * slope:
+        elif trial_slope < MAX_SLOPE_LEFT * slope:
             best = trial
             low, low_value, low_slope = step, trial.value, trial_slope
             step = 0.5 * (low + high) if np.isfinite(high) else 4.0 * step

@@ -34,7 +34,7 @@ from shortlist.solvers.kernels.centred import add_slopes, step_near
 from shortlist.solvers.kernels.curvature import unpack_hessian
 from shortlist.solvers.problem import Problem
 from shortlist.solvers.records.checkpoint import SMOOTHED
-from shortlist.solvers.records.result import Evaluation
+from shortlist.solvers.records.result import Evaluation, Status
 from shortlist.solvers.records.run import Run, StopTraining
 from shortlist.solvers.storage.base import shares_of, squared_norm
 from shortlist.solvers.strategy.hessian import MAX_COUPLED_WEIGHTS, Coupled, count_pairs
@@ -42,11 +42,13 @@ from shortlist.solvers.strategy.lbfgs import interpolate
 
 # Numbers that are kept in memory, of examples and duals together.
 MAX_NUMBERS = 1 << 26
-FIRST_GAMMA = 0.1
-# gamma is multiplied by the first if the gap is still more than the second times the last one.
+# The weight of the distance to the duals c in the first problem.
+FIRST_GAMMA_OF_MULTIPLIERS = 0.1
+# If a problem leaves more than SLOW_GAP_RATIO of the gap, multiply gamma by GAMMA_DECREASE. If
+# Newton's method fails, multiply gamma by GAMMA_INCREASE: more examples have second derivatives.
 GAMMA_DECREASE, SLOW_GAP_RATIO = 0.5, 0.5
-# By this where a problem is not solved: more examples have second derivatives then.
 GAMMA_INCREASE = 10.0
+# Training has stalled where gamma leaves these bounds.
 MIN_GAMMA, MAX_GAMMA = 1e-12, 1e9
 # If P(0) - D is at most this share of P(0), W = 0 is a solution.
 MIN_GAIN_OVER_P0 = 1e-12
@@ -55,8 +57,9 @@ ROUNDING_OF_DUAL = 1e-12
 # At most so many Newton steps on one problem. It is solved when its gap is the one asked for.
 MAX_STEPS = 30
 # A step must decrease the objective by this share of what its slope promises.
-MIN_DECREASE = 1e-4
-MAX_TRIALS = 20
+MIN_DECREASE_SHARE = 1e-4
+# Lengths of one step that are tried, an evaluation each.
+MAX_LENGTHS_TRIED = 20
 # Step of finite differences in the scores, in units of gamma.
 FINITE_STEP = 1e-5
 # Differences across a kink may leave the Hessian not positive definite, and so may rounding: then
@@ -165,11 +168,11 @@ def suits_multipliers(problem: Problem) -> bool:
         return False
     if not (storage.explicit and storage.rows_at_hand and problem.keeps_duals):
         return False
-    d = storage.zero_weights(1).size
+    d = storage.weights_per_class
     return m * d <= MAX_COUPLED_WEIGHTS and storage.n * (d + 6 * m) <= MAX_NUMBERS
 
 
-def solve_by_multipliers(run: Run, weights: NDArray) -> str:
+def solve_by_multipliers(run: Run, weights: NDArray) -> Status:
     """Minimise the primal of a hinge from ``weights`` and the state's duals on.
 
     Leaves the best in the run, and its duals in the state. An evaluation counts as an epoch.
@@ -177,7 +180,7 @@ def solve_by_multipliers(run: Run, weights: NDArray) -> str:
     problem, state = run.problem, run.state
     dtype, everything = problem.storage.dtype, slice(0, problem.storage.n)
     centre = as_array(state.duals).astype(np.float64)
-    near = _NearDuals(problem, centre, run.stage.gamma or FIRST_GAMMA)
+    near = _NearDuals(problem, centre, run.stage.gamma or FIRST_GAMMA_OF_MULTIPLIERS)
     place = weights.astype(np.float64)
     gap, best_dual = inf, run.bound
     while MIN_GAMMA <= near.gamma <= MAX_GAMMA:
@@ -202,16 +205,16 @@ def solve_by_multipliers(run: Run, weights: NDArray) -> str:
             found = run.certify()
         run.notify()
         if found.within(run.tol):
-            return "converged"
+            return Status.CONVERGED
         if run.epochs >= run.max_epochs:
-            return "max_epochs"
+            return Status.MAX_EPOCHS
         last_gap, gap = gap, run.primal - best_dual
         if not solved:
             near.gamma *= GAMMA_INCREASE
         elif gap > SLOW_GAP_RATIO * last_gap:
             near.gamma *= GAMMA_DECREASE
     run.certify()
-    return "stalled"
+    return Status.STALLED
 
 
 def _wanted(run: Run, dual: float) -> float:
@@ -254,9 +257,9 @@ def _search(run: Run, near: _NearDuals, point: _Point, direction: NDArray) -> _P
     """A point on the ray whose objective is smaller by what the slope promises, or None."""
     slope = float(np.vdot(point.gradient, direction))
     step = 1.0
-    for _ in range(MAX_TRIALS):
+    for _ in range(MAX_LENGTHS_TRIED):
         found = _evaluate(run, near, point.weights + step * direction)
-        if found.value <= point.value + MIN_DECREASE * step * slope:
+        if found.value <= point.value + MIN_DECREASE_SHARE * step * slope:
             return found
         near.release(found)
         step = interpolate(0.0, point.value, slope, step, found.value)

@@ -14,7 +14,8 @@ from shortlist.solvers.storage.curvature import Curvature
 
 # Conjugate gradients end when the residual's norm is this share of the gradient's.
 CG_SHARE_LEFT = 0.3
-MAX_PRODUCTS = 60
+# Products with the Hessian that one step may take: then it is taken as it is.
+MAX_CG_PRODUCTS = 60
 # Within this many times the gap asked for, one step may do: it is solved more exactly. The path on
 # CLINC150 over 45 values of C from 1e-6 to 1e5 takes 89, 73, 71, 71 and 70 evaluations at shares of
 # 0.5, 0.25, 0.2, 0.15 and 0.1, and 249, 281, 275, 328 and 378 products.
@@ -49,7 +50,7 @@ def conjugate_gradients(
     direction = left.copy()
     square = float(np.vdot(left, left))
     enough = share_left**2 * square
-    for _ in range(MAX_PRODUCTS):
+    for _ in range(MAX_CG_PRODUCTS):
         product = times(direction)
         bend = float(np.vdot(direction, product))
         if not bend > 0.0:

@@ -1,11 +1,14 @@
 """The path over C: one problem solved for one C after another, each from the solution before.
 
-The duals v stay feasible when C changes, and so does t v for 0 <= t <= 1, since zero is in the
-domain of every conjugate here. With ratio r = C'/C the weights become r t W. Keeping v (t = 1)
-suits strong regularisation, where duals sit at their bounds; keeping W (t = 1/r) weak, where W has
-nearly settled. The dual objective, concave in t and free of products with the data, decides; t = 0
-is a cold start, so that a warm one is never worse. Where the last solution came from a descent, the
-descent for a larger C starts from its weights instead.
+When C becomes C' = r C, the duals start at t v, 0 <= t <= 1: they are feasible, since zero is in
+the domain of every conjugate here. The weights become r t W.
+
+t = 1    keeps the duals: good at small C, where duals are at their bounds
+t = 1/r  keeps the weights: good at large C, where W has nearly settled
+t = 0    is a cold start: a warm one is never worse
+
+The dual objective chooses t. It is concave in t and takes no product with the data. After a
+descent, the next larger C begins with a descent too, from the weights.
 """
 
 from collections.abc import Callable
@@ -24,17 +27,18 @@ from shortlist.solvers.strategy.hessian import Kind, uniform_model
 from shortlist.solvers.strategy.train import MIN_TOL_FOR_DESCENT, Solution, fill_duals_at, train
 from shortlist.solvers.threads import one_blas_thread
 
+# Multiples t of the duals that are tried, from 1 down to C / C', evenly in log t.
 TRIALS_OF_FACTOR = 9
 # How far the next C may be, in steps between the last two, for weights to be predicted.
-FURTHEST_PREDICTION = 2.0
-# If SDCA took more epochs, the next C is left to a descent from predicted weights, where Newton's
-# steps are cheap: two evaluations and a step, which take as long as two epochs.
+MAX_STEPS_PREDICTED = 2.0
+# If SDCA took more epochs, descend at the next C from predicted weights, where Newton's steps are
+# cheap. That takes two evaluations and a step, the time of two epochs.
 MAX_EPOCHS_OF_SDCA = 1.5
 # Examples that tell which multiple of the duals to start from.
 SAMPLED_DUALS = 2000
-# Where the last gap was at most this share of the one asked for, the start may be a solution: so it
-# is at small C, where duals hardly change. It takes a look to tell, and spares an epoch.
-SHARE_FAR_BELOW = 0.01
+# If the last gap is at most this share of the gap asked for, compute the gap of the start: it may
+# be a solution, which spares an epoch. At small C duals hardly change, and it often is.
+MAX_SHARE_FAR_BELOW = 0.01
 
 
 @dataclass
@@ -139,7 +143,7 @@ class Path:
         if self.last is None or self.last.result.by_descent:
             return False
         last = self.last.result
-        return max(last.relative_gap, last.gain_gap) <= SHARE_FAR_BELOW * self.tol
+        return max(last.relative_gap, last.gain_gap) <= MAX_SHARE_FAR_BELOW * self.tol
 
     def fill_duals(self) -> None:
         """Make the duals of the last solution; a descent's are made only when they are needed."""
@@ -162,7 +166,7 @@ class Path:
             return weights
         C_before, before = self._before
         ahead = np.log(C / self.last_C) / np.log(self.last_C / C_before)
-        if ahead > FURTHEST_PREDICTION:
+        if ahead > MAX_STEPS_PREDICTED:
             return weights
         return weights + weights.dtype.type(ahead) * (weights - before)
 

@@ -13,17 +13,19 @@ from numpy.typing import NDArray
 
 from shortlist.solvers.duals import as_array, store
 from shortlist.solvers.records.checkpoint import SMOOTHED, Keeper, Snapshot
+from shortlist.solvers.records.result import Status
 from shortlist.solvers.records.run import Progress, Run
 from shortlist.solvers.strategy.descent import descend
 
-FIRST_GAMMA = 0.1
-# From one smoothed version to the next. Larger changes leave a start with other active examples:
-# on Letter at C = 10, 109 evaluations with the smaller factor at 0.2, 182 at 0.01.
-MIN_FACTOR, MAX_FACTOR = 0.2, 0.3
+# The smoothing of the first version that is descended on.
+FIRST_GAMMA_OF_SMOOTHING = 0.1
+# Factors of gamma from one version to the next. After a smaller one, other examples are active:
+# Letter at C = 10 takes 109 evaluations with the smaller factor at 0.2, and 182 at 0.01.
+MIN_FACTOR_OF_GAMMA, MAX_FACTOR_OF_GAMMA = 0.2, 0.3
 # Within these bounds, the next gamma aims at this share of the gap asked for.
 GAP_SHARE_AIMED_AT = 0.5
-# Below, L-BFGS sees the kinks; coordinate steps are better at the last digits.
-LAST_GAMMA = 1e-4
+# Below this gamma L-BFGS sees the kinks. SDCA is better at the last digits.
+MIN_GAMMA_TO_DESCEND = 1e-4
 # The tolerance of a smoothed version is so many times as small as that of the hinge, but at least
 # this multiple of gamma, as the smoothed hinge is up to gamma / 2 below the hinge.
 TOL_DIVISOR, MIN_TOL_PER_GAMMA = 3.0, 0.01
@@ -46,7 +48,7 @@ class _KeeperOfWhole:
         self.keeper.keep(replace(whole, weights=snapshot.weights, epochs=snapshot.epochs))
 
 
-def descend_smoothed(run: Run, weights: NDArray) -> str:
+def descend_smoothed(run: Run, weights: NDArray) -> Status:
     """Minimise the primal of a hinge; leaves the best in the run, and its duals in the state.
 
     Every evaluation of a smoothed objective and of the true one counts as an epoch.
@@ -54,7 +56,7 @@ def descend_smoothed(run: Run, weights: NDArray) -> str:
     problem = run.problem
     smoother = problem.loss.smoother
     assert smoother is not None
-    gamma = run.stage.gamma or FIRST_GAMMA
+    gamma = run.stage.gamma or FIRST_GAMMA_OF_SMOOTHING
     best_dual = run.bound
 
     def notify(progress: Progress) -> object:
@@ -62,7 +64,7 @@ def descend_smoothed(run: Run, weights: NDArray) -> str:
         assert run.callback is not None
         return run.callback(replace(progress, last=run.history[-1] if run.history else None))
 
-    while gamma >= LAST_GAMMA:
+    while gamma >= MIN_GAMMA_TO_DESCEND:
         run.begin(SMOOTHED, gamma)
         inner = Run(
             replace(problem, loss=smoother(gamma)),
@@ -92,13 +94,13 @@ def descend_smoothed(run: Run, weights: NDArray) -> str:
         run.settle(primal, weights)
         run.notify(weights)
         if found.within(run.tol):
-            return "converged"
+            return Status.CONVERGED
         if run.epochs >= run.max_epochs:
-            return "max_epochs"
+            return Status.MAX_EPOCHS
         # The gap is mostly the smoothing's, and that is proportional to gamma.
         factor = GAP_SHARE_AIMED_AT * run.wanted / found.gap
-        gamma *= min(MAX_FACTOR, max(MIN_FACTOR, factor))
-    return "stalled"
+        gamma *= min(MAX_FACTOR_OF_GAMMA, max(MIN_FACTOR_OF_GAMMA, factor))
+    return Status.STALLED
 
 
 def _fill_if_better(run: Run, inner: Run, weights: NDArray, best: float) -> float:

@@ -17,13 +17,13 @@ from shortlist.solvers.records.checkpoint import (
     Snapshot,
     restored_state,
 )
-from shortlist.solvers.records.result import Result
+from shortlist.solvers.records.result import Result, Status
 from shortlist.solvers.records.run import Callback, Run, StopTraining
 from shortlist.solvers.storage.base import State, squared_norm
 from shortlist.solvers.strategy.ascent import RESOLUTION_ULPS, ascend, visit_fresh
 from shortlist.solvers.strategy.conditioning import NS_LOSS, NS_MULTIPLICATION, plan
 from shortlist.solvers.strategy.descent import descend
-from shortlist.solvers.strategy.double import COARSE, descend_in_double, go_on_in_double
+from shortlist.solvers.strategy.double import descend_in_double, go_on_in_double
 from shortlist.solvers.strategy.hessian import Kind
 from shortlist.solvers.strategy.multipliers import solve_by_multipliers, suits_multipliers
 from shortlist.solvers.strategy.smoothing import descend_smoothed
@@ -69,12 +69,12 @@ START_TOL = 1e-8
 MAX_GAP_RATIO_PER_DESCENT = 0.5
 # Below this tolerance SDCA finishes faster than a descent.
 MIN_TOL_FOR_DESCENT = 1e-4
-# A start whose gap is at most so many times the one asked for may be solved by the weights of the
-# model that it comes from, which need not be those of the duals.
+# The last model's weights (``State.best``) need not belong to the start's duals. They are tried as
+# a solution if the duals' own weights have at most so many times the gap asked for.
 MAX_GAP_RATIO_NEARLY_SOLVED = 4.0
-# After a change of the data a descent goes on from the last model's weights if the relative gap of
-# this start is at most so much. From farther off SDCA first visits the rows that changed, and those
-# that hold the gap. If that is slow, a descent goes on with hinges, and SDCA with other losses.
+# After a change of the data, descend from the last model's weights if their relative gap is at most
+# this. If it is larger, SDCA first visits the examples that changed, and those that hold the gap.
+# If that is slow, hinges go on by a descent, and other losses by SDCA.
 MAX_GAP_TO_DESCEND = 0.1
 # Nanoseconds a score of a visit's step for its duals.
 NS_STEP = 12.0
@@ -135,9 +135,9 @@ def train(
     ``state`` warm-starts from feasible duals with the weights that belong to them, ``weights``
     from a model: a descent begins there. ``keeper`` is offered snapshots, and training goes on
     from the one given as ``resume``. Ctrl-C and a callback's stop end with the best model met so
-    far. ``one_of_many`` spares what neighbours on a path seldom need: a look at whether the start
-    is a solution already, and duals that go with the solution of a descent. ``expected`` is about
-    the primal of the solution, if something is known of it; it only says when to look.
+    far. ``one_of_many`` leaves out what a path seldom needs: whether the start is a solution
+    already, and the duals of a descent's solution. ``expected`` is a guess of the solution's
+    primal; it only says when to compute the gap.
     """
     request = _Request(
         *(tol, max_epochs, np.random.default_rng(seed), state, weights),
@@ -172,18 +172,18 @@ def _train_convex(problem: Problem, request: _Request) -> Solution:
     return _solution(run, status)
 
 
-def _solve(run: Run, random: np.random.Generator, warm: bool, weights: NDArray | None) -> str:
+def _solve(run: Run, random: np.random.Generator, warm: bool, weights: NDArray | None) -> Status:
     """Minimise; leaves the best in the run and duals to go on from in its state."""
     keeps_duals = run.problem.keeps_duals
     at_once = keeps_duals and _descend_at_once(run.problem, run.tol)
     if warm:
         if keeps_duals and _already_solved(run, weights):
-            return "converged"
+            return Status.CONVERGED
         if run.state.fresh is not None and not run.epochs:
             near = at_once or run.history[-1].relative_gap <= MAX_GAP_TO_DESCEND
             if weights is None or not near:
                 if visit_fresh(run, random):
-                    return "converged"
+                    return Status.CONVERGED
                 if weights is not None:
                     weights = run.weights if run.problem.loss.sparse_duals else None
     elif not at_once:
@@ -193,13 +193,13 @@ def _solve(run: Run, random: np.random.Generator, warm: bool, weights: NDArray |
             weights = _first_weights(run)
         else:
             status = _ascend_first(run, random)
-            if status != "slow":
+            if status != Status.SLOW:
                 return status
             weights = run.weights
     if run.stage.name != FINISH:
         assert weights is not None
         status = _descend(run, weights)
-        if status != "stalled" or not keeps_duals:
+        if status != Status.STALLED or not keeps_duals:
             return status
         # The line search is at the end of its digits; coordinate steps have more.
         run.begin(FINISH)
@@ -230,27 +230,27 @@ def _already_solved(run: Run, weights: NDArray | None) -> bool:
     return run.record(found, weights).within(run.tol)
 
 
-def _ascend_first(run: Run, random: np.random.Generator) -> str:
+def _ascend_first(run: Run, random: np.random.Generator) -> Status:
     """Run SDCA until a descent is predicted to be faster. A resumed run continues its stage."""
     if not run.epochs:
         run.begin(ASCENT)
     return _ascend(run, random, _patience(run.problem, run.tol))
 
 
-def _ascend(run: Run, random: np.random.Generator, patience: float = np.inf) -> str:
+def _ascend(run: Run, random: np.random.Generator, patience: float = np.inf) -> Status:
     """SDCA, in double from where single precision is too coarse."""
     status = ascend(run, random, patience)
-    if status == COARSE:
+    if status == Status.COARSE:
         status = go_on_in_double(run, lambda wide: _solve_again(wide, random))
-    return ascend(run, random, patience) if status == COARSE else status
+    return ascend(run, random, patience) if status == Status.COARSE else status
 
 
-def _solve_again(run: Run, random: np.random.Generator) -> str:
+def _solve_again(run: Run, random: np.random.Generator) -> Status:
     run.begin(ASCENT)
     return _solve(run, random, True, None)
 
 
-def _descend(run: Run, weights: NDArray) -> str:
+def _descend(run: Run, weights: NDArray) -> Status:
     """A descent on the primal, or on smoothed versions of it."""
     if run.stage.name == ASCENT:
         name = "newton" if suits_multipliers(run.problem) else "l-bfgs"
@@ -263,16 +263,16 @@ def _descend(run: Run, weights: NDArray) -> str:
     if not run.problem.keeps_duals:
         return _descend_further(run, status)
     if for_dual is not None:
-        if status == "converged" and run.one_of_many:
+        if status == Status.CONVERGED and run.one_of_many:
             run.point_of_duals = for_dual
         else:
             fill_duals_at(run.problem, for_dual, run.state)
     return status
 
 
-def _solve_by_multipliers(run: Run, weights: NDArray) -> str:
+def _solve_by_multipliers(run: Run, weights: NDArray) -> Status:
     """They compute in double anyway: so do the certificates, and duals keep all their digits."""
-    status = COARSE
+    status = Status.COARSE
     if run.problem.storage.dtype != np.float64:
         status = go_on_in_double(
             run,
@@ -280,7 +280,7 @@ def _solve_by_multipliers(run: Run, weights: NDArray) -> str:
                 wide, weights if wide.weights is None else wide.weights
             ),
         )
-    return solve_by_multipliers(run, weights) if status == COARSE else status
+    return solve_by_multipliers(run, weights) if status == Status.COARSE else status
 
 
 def fill_duals_at(problem: Problem, point: Point, state: State) -> None:
@@ -291,13 +291,13 @@ def fill_duals_at(problem: Problem, point: Point, state: State) -> None:
     problem.fill_duals(point.place, state, point.gradient, float(error))
 
 
-def _descend_further(run: Run, status: str) -> str:
+def _descend_further(run: Run, status: Status) -> Status:
     """Where the objective has settled, bring down the gradient, and so the gap, without duals.
 
     Every descent begins with new directions.
     """
     gap = np.inf
-    while status == "stalled" and run.history[-1].gap < MAX_GAP_RATIO_PER_DESCENT * gap:
+    while status == Status.STALLED and run.history[-1].gap < MAX_GAP_RATIO_PER_DESCENT * gap:
         gap = run.history[-1].gap
         assert run.weights is not None
         status, _ = descend(run, run.weights)
@@ -372,19 +372,22 @@ def _note_primal(run: Run, weights: NDArray, bound: float) -> None:
     run.record(run.problem.pair(run.problem.primal(weights), bound, weights), weights)
 
 
-def _solution(run: Run, status: str) -> Solution:
+def _solution(run: Run, status: Status) -> Solution:
     if run.keeper is not None:
         run.keeper.keep(run.snapshot())
     assert run.weights is not None
     return Solution(run.weights, run.state, run.result(status), run.point_of_duals)
 
 
-def _status_of(stop: BaseException) -> str:
-    return "interrupted" if isinstance(stop, KeyboardInterrupt) else "stopped"
+def _status_of(stop: BaseException) -> Status:
+    return Status.INTERRUPTED if isinstance(stop, KeyboardInterrupt) else Status.STOPPED
 
 
 def _train_nonconvex(problem: Problem, request: _Request) -> Solution:
-    """Start from the solution of a convex relative, then descend: only mildly nonconvex."""
+    """Solve the convex loss first, then descend.
+
+    Its solution is a good start, since the loss is only mildly nonconvex.
+    """
     stopped, resume = None, request.resume
     if resume is not None and resume.stage.name == NONCONVEX:
         weights = resume.weights
@@ -402,12 +405,12 @@ def _train_nonconvex(problem: Problem, request: _Request) -> Solution:
         run.clock -= start.result.seconds
         run.solver = f"{start.result.solver} ({convex.loss.name}), l-bfgs"
         run.begin(NONCONVEX)
-        if start.result.status in ("interrupted", "stopped"):
-            stopped = start.result.status
+        if start.result.status in (Status.INTERRUPTED, Status.STOPPED):
+            stopped = Status(start.result.status)
     assert weights is not None
     try:
         status = stopped or descend(run, weights)[0]
-        if status == "stalled" and problem.storage.dtype != np.float64:
+        if status == Status.STALLED and problem.storage.dtype != np.float64:
             status = descend_in_double(run)
     except (KeyboardInterrupt, StopTraining) as stop:
         status = _status_of(stop)
