@@ -121,6 +121,15 @@ def test_parts_on_one_floor_do_not_import_each_other_in_a_circle():
     TopologicalSorter(graph).prepare()  # raises CycleError, which names the circle
 
 
+def test_modules_do_not_import_each_other_in_a_circle():
+    """Imports inside functions and those for type checking count too.
+
+    The package itself is left out: any module may take its version or its lazy names.
+    """
+    graph = {module_of(path): imports(path) - {"shortlist", module_of(path)} for path in FILES}
+    TopologicalSorter(graph).prepare()
+
+
 def test_solver_rooms_build_on_each_other():
     """Nothing but strategy imports strategy; it alone chooses between the others."""
     rooms = {room: number for number, room in enumerate(SOLVER_ROOMS)}

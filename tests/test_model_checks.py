@@ -146,6 +146,9 @@ IMPOSSIBLE_OTHERS = {
     "vectors": ("kernel", set_meta(support_vectors=words("a")), "the support vectors is of type"),
     "ks": ("cross-validated", set_meta(ks={"$tuple": [1, 9]}), "9 is among the ks"),
     "chosen": ("cross-validated", set_meta(chosen=[5, 6]), "choices are not those of the models"),
+    "chosen rows": ("cross-validated", set_meta(rows=[9, 9]), "a chosen row is not of the table"),
+    "families": ("cross-validated", set_meta(families=[]), "a family that was not searched"),
+    "a family": ("cross-validated", set_meta(families=["x"]), "is not named by its parameters"),
     "models": ("cross-validated", set_meta(models=[]), "there are no models"),
     "a model's kind": ("cross-validated", set_meta(models=["x"]), "a model is of another class"),
     "scores": (

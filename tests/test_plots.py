@@ -367,6 +367,21 @@ class TestSearchDisplay:
         spread = [k for k in (1, 2) if table[f"std_top{k}"].any()]
         assert len(display.ax_.collections) == len(spread) > 0
 
+    def test_families_that_differ_in_class_weights_alone(self):
+        X, y = load_iris(return_X_y=True)
+        X, y = X[:120], y[:120]  # 50, 50 and 20 of a class
+        families = [{"class_weight": None}, {"class_weight": "balanced"}]
+        search = TopKClassifierCV(losses=families, Cs=[0.01, 0.1], ks=(1, 2), cv=3)
+        search.fit(X, y)
+        display = SearchDisplay.from_estimator(search)
+        for k in (1, 2):
+            own = search.rows_by_family()[search.cv_results_["family"][search.chosen_row(k)]]
+            accuracies = search.cv_results_[f"mean_top{k}"]
+            np.testing.assert_array_equal(display.lines_[k].get_ydata(), accuracies[own])
+            assert display.marks_[k].get_ydata().tolist() == [accuracies[search.chosen_row(k)]]
+            weights = search.losses_[k]["class_weight"]
+            assert f"class_weight={weights}" in display.lines_[k].get_label()
+
     def test_some_ks_into_given_axes(self, search):
         _, ax = plt.subplots()
         display = SearchDisplay.from_estimator(search, ks=[2], ax=ax)

@@ -15,13 +15,14 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from ._parameters import KERNELS, PLAIN_LOSS_PARAMETERS
 from ._record_checks import ROUNDING_SHARE, check_array, check_result, is_integer, is_real, require
-from .datasets.reading import Reading
+from .datasets.how_read import Reading
 
 Arrays = Mapping[str, Any]
 Meta = Mapping[str, Any]
 
-_LARGEST_SEED = 2**32 - 1
+_MAX_SEED = 2**32 - 1
 
 
 def check_state(estimator: str, arrays: Arrays, meta: Meta) -> None:
@@ -75,7 +76,7 @@ def _check_common_parameters(params: Any) -> None:
     verbose = params.get("verbose", 0)
     require(isinstance(verbose, int) and verbose >= 0, f"verbose is {verbose!r}")
     seed = params.get("random_state")
-    seeded = is_integer(seed) and 0 <= seed <= _LARGEST_SEED
+    seeded = is_integer(seed) and 0 <= seed <= _MAX_SEED
     require(seed is None or seeded, f"random_state is {seed!r}")
     # A model file may come from anyone: ``fit`` must not write to a path named in it.
     require(params.get("checkpoint") is None, "it names a checkpoint")
@@ -176,7 +177,6 @@ def _check_linear(arrays: Arrays, meta: Meta) -> None:
 
 
 def _check_kernel(arrays: Arrays, meta: Meta) -> None:
-    from shortlist._parameters import KERNELS
     from shortlist.estimators import KernelTopKClassifier
 
     _check_common_parameters(meta["params"])
@@ -254,6 +254,28 @@ def _check_search(arrays: Arrays, meta: Meta) -> None:
         "decided is not True or False for each k",
     )
     _check_table(arrays, meta["table"], [int(k) for k in ks])
+    chosen_models = [models[number] for number in chosen]
+    _check_families(meta["families"], meta["table"], meta["rows"], chosen_models)
+
+
+def _check_families(families: Any, table: Any, rows: Any, models: list[Any]) -> None:
+    """Check what was searched, and that the chosen rows of the table are the models'."""
+    require(isinstance(families, list), "the families are not a list")
+    allowed = set(PLAIN_LOSS_PARAMETERS) | set(models[0].get_params())
+    for family in families:
+        named = isinstance(family, dict) and set(PLAIN_LOSS_PARAMETERS) <= set(family) <= allowed
+        require(named, "a family is not named by its parameters")
+    numbers = table["family"]
+    known = (numbers >= 0) & (numbers < len(families))
+    require(known.all(), "the table has a family that was not searched")
+    whole = isinstance(rows, list) and all(map(is_integer, rows))
+    require(whole and len(rows) == len(models), "there is not one chosen row for each k")
+    for row, model in zip(rows, models, strict=True):
+        require(0 <= row < len(numbers), "a chosen row is not of the table")
+        require(table["C"][row] == model.C, "a chosen row has another C than its model")
+        family = families[numbers[row]]
+        same = all(family[name] == getattr(model, name) for name in PLAIN_LOSS_PARAMETERS)
+        require(same, "a chosen row has another family than its model")
 
 
 def _check_search_parameters(search: Any, multilabel: bool, n_classes: int) -> None:
@@ -284,8 +306,10 @@ def _check_table(arrays: Arrays, table: Any, ks: list[int]) -> None:
     for name, column in table.items():
         require(isinstance(name, str), "a column of the table has no name")
         require(column.shape == (n_rows,) and n_rows > 0, f"column {name} has another length")
+    whole = "family" in table and table["family"].dtype.kind in "iu"
+    require(whole, "the table has no column of the families' numbers")
     numbers = ["C", "mean_seconds", "relative_gap", *(f"certified_top{k}" for k in ks)]
-    for name in ("loss", "k", "variant", "smoothing", *numbers):
+    for name in (*PLAIN_LOSS_PARAMETERS, *numbers):
         require(name in table, f"the table has no column {name}")
         kinds = "iuf" if name in numbers else "iufU"
         require(table[name].dtype.kind in kinds, f"column {name} is of type {table[name].dtype}")

@@ -3,9 +3,31 @@
 from __future__ import annotations
 
 from numbers import Integral
+from typing import TYPE_CHECKING, NamedTuple
 
 from shortlist.errors import ParameterError
 
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+
+class Parameters(NamedTuple):
+    """What :func:`shortlist.losses.get` was given besides a name, checked."""
+
+    k: int
+    variant: str
+    smoothing: float
+    multilabel: bool = False
+    margins: NDArray | None = None
+    rank_weights: NDArray | None = None
+
+
+#: The parameters of a classifier that say which loss it has.
+LOSS_PARAMETERS = ("loss", *(name for name in Parameters._fields if name != "multilabel"))
+#: Those that are a word or a number. A table can show them.
+PLAIN_LOSS_PARAMETERS = tuple(
+    name for name in LOSS_PARAMETERS if name not in ("margins", "rank_weights")
+)
 VARIANTS = ("alpha", "beta")
 # The hinges also come as the paper prints alpha.
 HINGE_VARIANTS = ("alpha", "beta", "printed")
@@ -13,6 +35,15 @@ HINGE_VARIANTS = ("alpha", "beta", "printed")
 TIE_POLICIES = ("optimistic", "pessimistic", "expected")
 #: Ties that decide more than this share of the examples are worth a warning.
 MAX_TIED_SHARE = 0.01
+#: Formats of data files, and those of tables with named columns.
+TABLE_FORMATS = ("csv", "parquet", "arrow")
+FORMATS = ("libsvm", *TABLE_FORMATS, "npy", "npz", "mat")
+#: What data may be divided into.
+SPLIT_NAMES = ("train", "val", "test")
+#: What becomes of missing values in a table.
+MISSING_POLICIES = ("error", "mean", "drop")
+#: How features may be brought to similar sizes.
+SCALES = ("standard", "minmax", "l2")
 #: Kernels that are known by name.
 KERNELS = ("linear", "rbf", "poly", "cosine", "precomputed")
 

@@ -31,7 +31,7 @@ from .datasets.files import check_readable, plain_errors
 from .errors import DataError
 
 # The limit of safetensors on the header's length. A damaged length is usually far larger.
-_LARGEST_HEADER = 100_000_000
+_MAX_HEADER_BYTES = 100_000_000
 _SHOWN_REASON = 300
 _TYPES = {"b": "BOOL", "i": "I{}", "u": "U{}", "f": "F{}"}
 _ALIGNMENT = 8
@@ -106,7 +106,7 @@ def read_header(path: str, kind: FileKind) -> Header:
     with open(path, "rb") as file:
         start = file.read(8)
         length = struct.unpack("<Q", start)[0] if len(start) == 8 else 0
-        text = file.read(min(length, _LARGEST_HEADER))
+        text = file.read(min(length, _MAX_HEADER_BYTES))
     stranger = f"is not a Shortlist {kind.name} file"
     if not text.startswith(b"{"):
         raise kind.error(stranger, path=path)

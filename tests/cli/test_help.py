@@ -1,6 +1,10 @@
 """Help and version: quick, without what only a command needs, and true to the library."""
 
+import re
+
+import numpy as np
 import pytest
+from sklearn.model_selection import check_cv
 
 from shortlist import __version__
 from tests.cli.conftest import shell
@@ -80,25 +84,45 @@ def test_every_entry_of_the_manual_is_an_option_and_says_something():
 
 def test_choices_are_those_of_the_library():
     from shortlist import losses
-    from shortlist.cli import data, options, reading
-    from shortlist.datasets.columns import MISSING_POLICIES
-    from shortlist.datasets.containers import SPLIT_NAMES
+    from shortlist.cli import options
+    from shortlist.cli.train import train
+    from shortlist.cli.unfold import words_of, words_of_option
     from shortlist.datasets.downloads import SOURCES
-    from shortlist.datasets.read import FORMATS
-    from shortlist.metrics import TIE_POLICIES
 
     assert sorted(options.LossName) == losses.names()
-    assert set(reading.Format) == set(FORMATS)
-    assert set(reading.Split) == set(SPLIT_NAMES)
-    assert set(reading.Missing) == set(MISSING_POLICIES)
-    assert set(options.Ties) == set(TIE_POLICIES)
-    assert set(data.EMBEDDED + data.DOWNLOADED) == set(SOURCES)
+    # What --help lists: losses, and data sets by name.
+    assert set(losses.names()) <= words_in(words_of_option("loss").text)
+    assert set(SOURCES) <= words_in(words_of(train, "data").text)
+
+
+def words_in(text):
+    return set(re.findall(r"\w+", text))
+
+
+def test_defaults_of_a_search_are_those_of_the_class():
+    """What --help says of them is true, and nothing of it is repeated in the code."""
+    from shortlist import TopKClassifierCV
+    from shortlist.cli.cv import SearchOptions
+    from shortlist.cli.unfold import words_of
+    from shortlist.estimators.cv_grid import grid_of
+
+    assert SearchOptions().parameters() == {"refine": 0, "n_jobs": 1}
+    usual = TopKClassifierCV()
+    assert usual.refine == 0
+    first, last, count = words_of(SearchOptions, "costs").text.split()[-1].rstrip(".").split(":")
+    costs = np.geomspace(float(first), float(last), int(count))
+    np.testing.assert_allclose(grid_of(usual.Cs), costs)
+    assert words_of(SearchOptions, "folds").text.endswith(f" {check_cv(None).get_n_splits()}.")
+    assert words_of(SearchOptions, "repeats").text.endswith(f" {usual.repeats}.")
+    assert f"Without it: {usual.max_extensions}," in words_of(SearchOptions, "extensions").text
+    listed = ", ".join(map(str, usual.ks))
+    assert f"Without it: {listed} and" in words_of(SearchOptions, "ks").text
 
 
 def test_every_parameter_of_the_estimator_is_an_option():
     from shortlist import TopKClassifier
-    from shortlist.cli.checkpoints import CheckpointOptions
     from shortlist.cli.options import (
+        CheckpointOptions,
         LossOptions,
         OutputOptions,
         ShapeOptions,

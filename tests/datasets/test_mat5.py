@@ -9,7 +9,7 @@ from scipy import sparse
 from scipy.io import loadmat, savemat
 
 from shortlist.datasets import read_dataset
-from shortlist.datasets.mat5 import read_mat5
+from shortlist.datasets.mat import read_mat5
 from shortlist.errors import DataError
 
 X = np.random.default_rng(0).normal(size=(7, 4))

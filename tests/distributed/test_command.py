@@ -10,7 +10,7 @@ import pytest
 import shortlist
 from shortlist import TopKClassifier
 from shortlist.distributed import cluster
-from shortlist.distributed.cluster import LONGEST_FOLDER, Cluster, connected
+from shortlist.distributed.cluster import MAX_FOLDER_CHARACTERS, Cluster, connected
 from tests.cli.conftest import Files, shell
 
 pytest.importorskip("ray")
@@ -47,7 +47,7 @@ def test_a_cluster_is_started_and_stopped(tmp_path, monkeypatch):
     np.testing.assert_allclose(model.coef_, alone.coef_, atol=0.1)
 
 
-@pytest.mark.parametrize("length", [LONGEST_FOLDER, LONGEST_FOLDER + 1])
+@pytest.mark.parametrize("length", [MAX_FOLDER_CHARACTERS, MAX_FOLDER_CHARACTERS + 1])
 def test_sockets_have_names_that_are_short_enough(monkeypatch, length):
     """The system allows 107 characters; processes have at most seven digits."""
     parent = "/tmp/" + "x" * (length - len("/tmp/"))
@@ -61,7 +61,7 @@ def test_sockets_have_names_that_are_short_enough(monkeypatch, length):
         shutil.rmtree(parent)
     session = "session_2026-11-16_23-02-29_099302_4194304"
     assert len(f"{folder}/{session}/sockets/plasma_store") <= 107
-    assert folder.startswith(parent if length == LONGEST_FOLDER else "/tmp/ray-of-")
+    assert folder.startswith(parent if length == MAX_FOLDER_CHARACTERS else "/tmp/ray-of-")
 
 
 @pytest.fixture

@@ -234,7 +234,7 @@ def test_sums_through_ray_are_those_on_the_board(groups, monkeypatch, loss):
     from shortlist.solvers.strategy import train as strategy
 
     monkeypatch.setattr(strategy, "_descend_at_once", lambda *_: False)
-    monkeypatch.setattr(storage, "MOST_SUPPORT_PARTS", 1)
+    monkeypatch.setattr(storage, "MAX_SUPPORT_PARTS", 1)
     group, found = groups[2], []
     monkeypatch.setattr(group, "rows_per_round", 20)
     for board in (True, False):

@@ -403,20 +403,3 @@ def test_saving_leaves_out_a_splitter_and_keeps_the_table(data, tmp_path):
     np.testing.assert_array_equal(back.std_scores_, search.std_scores_)
     for k in KS:
         np.testing.assert_array_equal(back.predict_topk(X, k), search.predict_topk(X, k))
-
-
-def test_rows_of_families_and_choices():
-    X, y = make_classification(120, 8, n_informative=6, n_classes=4, random_state=0)
-    search = TopKClassifierCV(losses=["hinge", "entropy"], Cs=[0.01, 0.1], ks=(1, 2), cv=2)
-    search.fit(X, y)
-    rows = search.rows_by_family()
-    assert [family[:2] for family in rows] == [("hinge", 1), ("entropy", 1)]
-    table = search.cv_results_
-    for (loss, k, *_), mine in rows.items():
-        assert set(table["loss"][mine]) == {loss}
-        assert set(table["k"][mine]) == {k}
-    assert sorted(row for mine in rows.values() for row in mine) == list(range(len(table["C"])))
-    for k in (1, 2):
-        row = search.chosen_row(k)
-        assert (table["loss"][row], table["C"][row]) == (search.losses_[k]["loss"], search.C_[k])
-        assert table[f"mean_top{k}"][row] == table[f"mean_top{k}"].max()

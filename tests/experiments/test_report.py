@@ -6,6 +6,7 @@ import json
 import re
 from dataclasses import dataclass, replace
 from html.parser import HTMLParser
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -349,8 +350,8 @@ def test_prose_has_paragraphs_and_no_unknown_variables():
     from shortlist.experiments.report.prose import Prose
 
     prose = Prose("losses")
-    title, text = prose.paragraphs("section", k=3)
-    assert title == "# The losses, along a line"
+    (text,) = prose.paragraphs("section", k=3)
+    assert prose.section("losses", {"k": 3}).title == "The losses, along a line"
     assert "there a top-3 loss may rest" in text
     with pytest.raises(UndefinedError, match="'k' is undefined"):
         prose.paragraphs("section")
@@ -364,6 +365,11 @@ def test_parts_take_their_words_from_a_template():
     from shortlist.experiments.calibrated import Verdict, Verdicts
     from shortlist.experiments.report.prose import Prose
     from shortlist.experiments.table2 import DrawTask
+    from shortlist.experiments.training_curves import WORDS
+
+    class OneRun(SimpleNamespace):
+        def items(self):
+            return ()
 
     verdicts = Verdicts(2, (Verdict("Ours", "open", True, "yes: none of 7", 7, None),))
     table = Prose("calibration").written_table("verdicts", {"verdicts": verdicts})
@@ -378,6 +384,15 @@ def test_parts_take_their_words_from_a_template():
         circle = Prose("circle").table("accuracy", ["A"], [["x"]], facts)
         assert circle.caption.startswith("Table 2 of the paper")
         assert [note[0] for note in circle.notes] == ["†"]
+    # A row without words begins a group.
+    levels = WORDS | {"levels": (1e-2, 1e-4), "losses": {"a": "A", "b": "B"}}
+    training = SimpleNamespace(seconds_to=lambda values, level: None, gaps=list)
+    runs = {each: OneRun(shortlist=training) for each in levels["losses"]}
+    result = SimpleNamespace(name="letter", runs=runs)
+    times = Prose("convergence").written_table("times", {**levels, "result": result})
+    assert times.columns == ["Loss and solver", "1e-2", "1e-4"]
+    assert [row[0] for row in times.rows] == ["A, Shortlist: gap", "B, Shortlist: gap"]
+    assert list(times.groups) == [0, 1]
     (remark,) = Prose("table3").remarks("differences", {"far": [], "tolerance": 0.7})
     assert (remark.topic, remark.text[:12]) == ("Differences", "Every number")
     facts = {"n_classes": (3, 4, 5), "checked": 7, "contradicted": []}

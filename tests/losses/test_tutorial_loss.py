@@ -16,8 +16,9 @@ from sklearn.datasets import load_digits
 
 from shortlist import TopKClassifier, losses
 from shortlist._jit import njit
+from shortlist._parameters import Parameters
 from shortlist.losses.base import Loss
-from shortlist.losses.entries import ENTRIES, Entry, Parameters
+from shortlist.losses.entries import ENTRIES, Entry
 from shortlist.losses.kernels import Kernels, register
 from shortlist.solvers.problem import Problem
 from shortlist.solvers.storage import Costs, open_storage

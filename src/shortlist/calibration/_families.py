@@ -1,6 +1,7 @@
 """How the expected loss of each family is minimised, chosen by the type of the loss's kernels.
 
-A new family that is smooth and convex needs nothing here. Others are registered below.
+A new family that is convex needs nothing here: smooth losses are minimised as they are, others as
+linear programs. Others, and those with a closed form, are registered below.
 """
 
 from __future__ import annotations
@@ -21,12 +22,9 @@ from shortlist.calibration._pooling import (
 )
 from shortlist.losses import Loss
 from shortlist.losses.entropy import Softmax, TopKEntropy
-from shortlist.losses.hinge_projection import AlphaHinge, BetaHinge
-from shortlist.losses.margins import WithMargins
+from shortlist.losses.hinge_projection import BetaHinge
 from shortlist.losses.mixture import Mixture
-from shortlist.losses.ordered import OrderedHinge
 from shortlist.losses.ova import OVAHinge, OVALogistic
-from shortlist.losses.printed import PrintedHinge
 from shortlist.losses.truncated import TruncatedEntropy
 
 Vector = NDArray[np.float64]
@@ -45,16 +43,7 @@ def minimiser(loss: Loss, p: Vector) -> Vector:
 
 @singledispatch
 def _infimum(spec: Any, loss: Loss, p: Vector, shortlist: Mask | None) -> Optimum:
-    return minimise(loss, p, shortlist)
-
-
-@_infimum.register(AlphaHinge)
-@_infimum.register(BetaHinge)
-@_infimum.register(PrintedHinge)
-@_infimum.register(OrderedHinge)
-@_infimum.register(WithMargins)
-def _(spec: Any, loss: Loss, p: Vector, shortlist: Mask | None) -> Optimum:
-    solve = minimise if loss.smooth else hinge_infimum
+    solve = hinge_infimum if loss.convex and not loss.smooth else minimise
     return solve(loss, p, shortlist)
 
 

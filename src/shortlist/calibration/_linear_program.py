@@ -88,7 +88,10 @@ def hinge_infimum(loss: Loss, p: Vector, shortlist: NDArray[np.bool_] | None = N
 
 @singledispatch
 def _add_expected_loss(spec: Any, program: _Program, p: Vector, margins: Margins) -> None:
-    raise TypeError(f"the expected {type(spec).__name__} is not known as a linear program")
+    name = type(spec).__name__
+    raise ValueError(
+        f"no way to minimise {name}: it has kinks, and its linear program is not known"
+    )
 
 
 @_add_expected_loss.register

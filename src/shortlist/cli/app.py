@@ -11,13 +11,13 @@ from shortlist.cli.address_space import fit_into_address_space
 from shortlist.cli.bench import bench
 from shortlist.cli.cv import cv
 from shortlist.cli.evaluate import evaluate
+from shortlist.cli.exits import REFUSED
 from shortlist.cli.export import export
 from shortlist.cli.features import features
 from shortlist.cli.help import MAX_WIDTH, HelpfulCommand, HelpfulGroup, flowing
 from shortlist.cli.info import info
 from shortlist.cli.predict import predict
 from shortlist.cli.reproduce import reproduce
-from shortlist.cli.run import REFUSED
 from shortlist.cli.train import train
 from shortlist.cli.unfold import unfold
 from shortlist.cli.warm import warm

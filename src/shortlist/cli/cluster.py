@@ -10,11 +10,10 @@ from typing import TYPE_CHECKING, Any
 from shortlist.cli.data import is_named, read_data, reader_options
 
 if TYPE_CHECKING:
-    from shortlist.cli.options import MachineOptions
+    from shortlist.cli.options import MachineOptions, ReadingOptions
     from shortlist.cli.ranking import Ranking
-    from shortlist.cli.reading import ReadingOptions
     from shortlist.datasets.containers import LabeledData
-    from shortlist.datasets.reading import Reading
+    from shortlist.datasets.how_read import Reading
 
 
 @contextmanager

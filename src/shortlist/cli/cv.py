@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from inspect import signature
 from typing import TYPE_CHECKING, Any
 
 import typer
 
-from shortlist.cli.checkpoints import CheckpointOptions
 from shortlist.cli.data import describe_data, how_read, labels_in, read_data
+from shortlist.cli.exits import FAILED, INTERRUPTED
 from shortlist.cli.liblinear import weights_hint
 from shortlist.cli.models import (
     check_trainable,
@@ -18,10 +19,12 @@ from shortlist.cli.models import (
     remember_names,
 )
 from shortlist.cli.options import (
+    CheckpointOptions,
     KernelOptions,
     LossName,
     LossOptions,
     OutputOptions,
+    ReadingOptions,
     ShapeOptions,
     SolverOptions,
     class_weights,
@@ -36,21 +39,12 @@ from shortlist.cli.output import (
     print_table,
     save_somewhere,
     saved_line,
-    say,
     say_data,
     told_of_compilation,
 )
-from shortlist.cli.reading import ReadingOptions
-from shortlist.cli.run import FAILED, INTERRUPTED
 
 if TYPE_CHECKING:
     from shortlist.datasets.containers import LabeledData
-
-_USUAL_COSTS = "1e-5:1e3:9"
-_USUAL_FOLDS = 5
-_USUAL_EXTENSIONS = 4
-_USUAL_REPEATS = 5
-_USUAL_KS = (1, 3, 5, 10)
 
 
 @dataclass(frozen=True)
@@ -69,14 +63,15 @@ class SearchOptions:
     jobs: int = 1
 
     @property
-    def n_folds(self) -> int | None:
-        """The number of folds; None where accuracy is not measured on folds."""
-        if self.shots is not None or self.validation is not None:
-            return None
-        return _USUAL_FOLDS if self.folds is None else self.folds
+    def on_folds(self) -> bool:
+        """Whether accuracy is measured on folds."""
+        return self.shots is None and self.validation is None
 
     def parameters(self) -> dict[str, Any]:
-        """Parameters of TopKClassifierCV without ``ks``; ValueError for options in conflict."""
+        """Parameters of TopKClassifierCV without ``ks``; ValueError for options in conflict.
+
+        What is not given is left out, and so has the default of the class.
+        """
         if self.folds is not None and self.folds < 2:
             raise ValueError(f"-v must be 2 or more folds; got {self.folds}")
         if self.folds is not None and self.shots is not None:
@@ -85,17 +80,17 @@ class SearchOptions:
             raise ValueError("--jobs must be 1 or more, or -1 for all processors; got 0")
         if self.repeats is not None and self.shots is None:
             raise ValueError("--repeats goes with --shots")
-        extensions = 0 if self.costs else _USUAL_EXTENSIONS
-        return {
-            "Cs": parse_numbers(self.costs or _USUAL_COSTS, "--Cs", float),
-            "cv": self.n_folds,
-            "max_extensions": extensions if self.extensions is None else self.extensions,
-            "refine": self.refine,
+        given = {
+            "Cs": None if self.costs is None else parse_numbers(self.costs, "--Cs", float),
+            "cv": self.folds if self.on_folds else None,
+            # A range that was asked for stays as it is, unless more is asked for.
+            "max_extensions": 0 if self.costs and self.extensions is None else self.extensions,
             "patience": self.patience,
             "shots": self.shots,
-            "repeats": _USUAL_REPEATS if self.repeats is None else self.repeats,
-            "n_jobs": self.jobs,
+            "repeats": self.repeats,
         }
+        said = {name: value for name, value in given.items() if value is not None}
+        return {**said, "refine": self.refine, "n_jobs": self.jobs}
 
     def wanted_ks(self) -> list[int] | None:
         """The lengths of shortlists that were asked for; None if none were."""
@@ -138,8 +133,8 @@ def cv(
     ks = wanted.wanted_ks()
 
     examples = read_data(data, reading, "train")
-    if wanted.n_folds is not None:
-        _check_folds(wanted.n_folds, examples)
+    if wanted.on_folds:
+        _check_folds(wanted.folds, examples)
     measured = None
     held_out: dict[str, Any] = {}
     if wanted.validation is not None:
@@ -151,12 +146,13 @@ def cv(
     labels = labels_in(examples)
     weights = class_weights(shape.class_weight, labels)
     if ks is None:
-        ks = [k for k in sorted({*_USUAL_KS, loss.k}) if k < len(labels)] or [1]
+        usual = signature(TopKClassifierCV).parameters["ks"].default
+        ks = [k for k in sorted({*usual, loss.k}) if k < len(labels)] or [1]
     search = TopKClassifierCV(class_weight=weights, ks=tuple(ks), **parameters)
     check_trainable(search, examples)
     say_data(output, examples)
     if measured is not None:
-        say(output, describe_data(measured))
+        output.say(describe_data(measured))
     with told_of_compilation(output):
         search.fit(examples.X, examples.y, sample_weight=examples.weight, **held_out)
     remember_names(search, examples)
@@ -180,11 +176,13 @@ def cv(
         raise typer.Exit(FAILED)
 
 
-def _check_folds(folds: int, examples: LabeledData) -> None:
-    """Raise now what dividing the examples into folds would refuse."""
+def _check_folds(wanted: int | None, examples: LabeledData) -> None:
+    """Raise now what dividing the examples into folds would refuse; None is the usual number."""
     import numpy as np
     from scipy import sparse
+    from sklearn.model_selection import check_cv
 
+    folds = check_cv(wanted).get_n_splits()
     if sparse.issparse(examples.y):
         if folds > examples.n_samples:
             raise ValueError(f"-v {folds}: there are only {examples.n_samples} examples")
@@ -235,7 +233,8 @@ def _print_tables(search: Any) -> None:
         return f"{star}{percent(table[f'mean_top{k}'][row])}{spread}"
 
     columns = ["C", *(f"top-{k} %" for k in ks), "seconds"]
-    for (loss, own, *_), rows in search.rows_by_family().items():
+    for number, rows in search.rows_by_family().items():
+        family = search.families_[number]
         cells = [
             [
                 f"{table['C'][row]:.4g}",
@@ -246,7 +245,9 @@ def _print_tables(search: Any) -> None:
         ]
         places = [(i, j) for i, row in enumerate(rows) for j, k in enumerate(ks, 1)]
         best = [(i, j) for i, j in places if rows[i] == chosen[ks[j - 1]]]
-        print_table(f"{loss}, k={own}", columns, cells, text_columns=(), best=best)
+        print_table(
+            f"{family['loss']}, k={family['k']}", columns, cells, text_columns=(), best=best
+        )
 
 
 def _print_choice(search: Any, several: bool) -> None:

@@ -8,8 +8,9 @@ from dataclasses import replace
 from inspect import signature
 from typing import TYPE_CHECKING, Any
 
+from shortlist._parameters import SPLIT_NAMES, TABLE_FORMATS
 from shortlist._text import counted
-from shortlist.cli.reading import Format, IndexBase, LabelType, ReadingOptions
+from shortlist.cli.options import Format, IndexBase, LabelType, ReadingOptions
 from shortlist.cli.unfold import changed
 from shortlist.errors import DataError
 
@@ -17,16 +18,14 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from shortlist.datasets.containers import LabeledData
-    from shortlist.datasets.reading import Reading
+    from shortlist.datasets.how_read import Reading
 
-EMBEDDED = ("letter",)
-DOWNLOADED = ("news20", "aloi", "sector")
-
+# The data set that comes with the package. Others that are known by name are downloaded.
+_EMBEDDED = "letter"
 # Options for data of every format. Any other is for formats whose reader has such a parameter.
 _USED_BY_ALL = {"format", "split", "precision", "names", "scale"}
 # What readers call an option, where it is not its name.
 _PARAMETERS = {"index_base": "zero_based"}
-_TABLES = ("csv", "parquet", "arrow")
 
 # Features larger than this, or than this many times the median one, slow training. Measured on
 # the digits of scikit-learn, C=1: 19 epochs with values around 0.6, 59 around 10, 119 around 100,
@@ -62,7 +61,13 @@ def read_data(
 
 def is_named(name: str) -> bool:
     """Whether DATA is a data set by name, not a file."""
-    return name in EMBEDDED + DOWNLOADED and not os.path.exists(name)
+    return name in _sets_by_name() and not os.path.exists(name)
+
+
+def _sets_by_name() -> list[str]:
+    from shortlist.datasets.downloads import SOURCES
+
+    return list(SOURCES)
 
 
 def labels_in(data: LabeledData) -> set[Any]:
@@ -103,15 +108,15 @@ def _named(name: str, options: ReadingOptions, like: Reading | None) -> dict[str
     if options.format is not None:
         raise ValueError(f"--format is for files; {name} is a data set known by name")
     precision = options.precision.value if options.precision else "float64"
-    if name in EMBEDDED:
+    if name == _EMBEDDED:
         splits = datasets.load_letter(dtype=precision)
     else:
         splits = datasets.fetch(name)
     if like is not None and splits.train.n_features != like.n_features:
         here, there = splits.train.n_features, like.n_features
         raise DataError(f"has {here} features where {there} are expected", path=name)
-    found = {split: getattr(splits, split) for split in ("train", "val", "test")}
-    if name in DOWNLOADED and precision == "float32":
+    found = {split: getattr(splits, split) for split in SPLIT_NAMES}
+    if name != _EMBEDDED and precision == "float32":
         found = {s: d and replace(d, X=d.X.astype(precision)) for s, d in found.items()}
     parts = {split: data for split, data in found.items() if data is not None}
     return datasets.scaled_parts(parts, _scale(options), like)
@@ -147,13 +152,13 @@ def reader_options(
     _refuse_unused(options, kind, name)
     looks_like_a_name = not os.path.splitext(name)[1] and os.sep not in name
     if name != "-" and looks_like_a_name and not os.path.lexists(name):
-        known = ", ".join(EMBEDDED + DOWNLOADED)
+        known = ", ".join(_sets_by_name())
         message = f"no such file, nor a data set of this name (those are {known})"
         raise DataError(message, path=name)
     given = {"format": kind, **_reader_options(options, kind)}
     if not labelled and options.label == "auto" and _can_do_without_labels(kind, like):
         given["label"] = None
-    if kind == "libsvm" and like is not None and like.format in _TABLES:
+    if kind == "libsvm" and like is not None and like.format in TABLE_FORMATS:
         given["extra_features"] = "error"  # a table has all features that there are
     return given
 
@@ -162,7 +167,7 @@ def _can_do_without_labels(kind: str, like: Reading | None) -> bool:
     """Whether features are known without a guess at which column holds the labels."""
     if kind == "npy":  # labels may be one of its columns
         return like is None or like.label is None
-    return kind not in _TABLES or (like is not None and like.format in _TABLES)
+    return kind not in TABLE_FORMATS or (like is not None and like.format in TABLE_FORMATS)
 
 
 def _reader_options(options: ReadingOptions, kind: str) -> dict[str, Any]:

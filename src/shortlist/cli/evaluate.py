@@ -13,9 +13,8 @@ from shortlist.cli.models import (
     reading_of,
     say_differences,
 )
-from shortlist.cli.options import USUAL_TIES, OutputOptions, Ties, parse_numbers
+from shortlist.cli.options import USUAL_TIES, OutputOptions, ReadingOptions, Ties, parse_numbers
 from shortlist.cli.output import percent, print_json, print_line, print_table
-from shortlist.cli.reading import ReadingOptions
 
 
 def evaluate(

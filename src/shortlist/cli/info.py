@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from shortlist.persistence import ModelInfo
 
 # Parts of a description that have a section of their own, or say the same as another.
-_KNOWN = ("params", "result", "n_iter", "models", "ks", "chosen", "table")
+_KNOWN = ("params", "result", "n_iter", "models", "ks", "chosen", "rows", "families", "table")
 
 
 def info(

@@ -9,13 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 from shortlist._text import few
 from shortlist.cli.data import labels_in, read_data
-from shortlist.cli.options import KernelOptions
-from shortlist.cli.reading import ReadingOptions
+from shortlist.cli.options import KernelOptions, ReadingOptions
 from shortlist.errors import DataError
 
 if TYPE_CHECKING:
     from shortlist.datasets.containers import LabeledData
-    from shortlist.datasets.reading import Reading
+    from shortlist.datasets.how_read import Reading
 
 # Scores, examples times classes, that are computed at a time: 32 MiB of doubles.
 _SCORES_PER_BLOCK = 1 << 22

@@ -1,11 +1,24 @@
 """The options that several commands share, in groups. ``options.ini`` has their words."""
 
 import math
+import os
+import shutil
+import sys
+from collections.abc import Iterable
 from dataclasses import dataclass, fields
 from enum import StrEnum
+from pathlib import Path
 from typing import Annotated, Any
 
-from shortlist._parameters import HINGE_VARIANTS, KERNELS, TIE_POLICIES
+from shortlist._parameters import (
+    FORMATS,
+    HINGE_VARIANTS,
+    KERNELS,
+    MISSING_POLICIES,
+    SCALES,
+    SPLIT_NAMES,
+    TIE_POLICIES,
+)
 from shortlist.cli.liblinear import loss_of_type
 from shortlist.cli.unfold import changed
 from shortlist.losses.entries import names
@@ -19,6 +32,12 @@ Variant = StrEnum("Variant", HINGE_VARIANTS)  # type: ignore[misc]
 Ties = StrEnum("Ties", TIE_POLICIES)  # type: ignore[misc]
 USUAL_VARIANT, USUAL_TIES = Variant("alpha"), Ties("optimistic")
 Precision = StrEnum("Precision", "float32 float64")
+Format = StrEnum("Format", FORMATS)  # type: ignore[misc]
+Split = StrEnum("Split", SPLIT_NAMES)  # type: ignore[misc]
+LabelType = StrEnum("LabelType", "auto int str")
+IndexBase = StrEnum("IndexBase", {"auto": "auto", "zero": "0", "one": "1"})
+Missing = StrEnum("Missing", MISSING_POLICIES)  # type: ignore[misc]
+Scale = StrEnum("Scale", SCALES)  # type: ignore[misc]
 # The seeds that NumPy takes.
 Seed = Annotated[int, {"min": 0, "max": 2**32 - 1}]
 
@@ -115,6 +134,79 @@ class OutputOptions:
 
     as_json: bool = False
     quiet: bool = False
+
+    def say(self, message: str) -> None:
+        """Tell the user what happens, on standard error, unless it is to be quiet."""
+        if not self.quiet:
+            sys.stderr.write(f"{message}\n")
+            sys.stderr.flush()
+
+
+@dataclass(frozen=True)
+class CheckpointOptions:
+    """Where training is kept while it runs."""
+
+    checkpoint: str | None = None
+    checkpoint_every: float = 60.0
+    resume: bool = False
+
+    def parameters(self, output: OutputOptions, others: Iterable[str | None]) -> dict[str, Any]:
+        """The estimator's parameters for checkpoints; an error if a checkpoint would be lost.
+
+        ``others`` are the files that the command reads or writes: a checkpoint is removed at the
+        end, and must be none of them.
+        """
+        if self.checkpoint is None:
+            if self.resume:
+                raise ValueError("--resume: say from where: --checkpoint PATH")
+            return {}
+        place = os.path.realpath(self.checkpoint)
+        if place in (os.path.realpath(other) for other in others if other is not None):
+            raise ValueError(
+                f"--checkpoint {self.checkpoint}: is read or written here, and would be lost"
+            )
+        if os.path.lexists(self.checkpoint):
+            if not self.resume:
+                raise ValueError(
+                    f"--checkpoint {self.checkpoint}: exists; go on from it with --resume, or "
+                    "delete it"
+                )
+            output.say(f"going on from {self.checkpoint}")
+        elif self.resume:
+            output.say(f"{self.checkpoint}: no checkpoint yet, beginning anew")
+        return {"checkpoint": self.checkpoint, "checkpoint_every": self.checkpoint_every}
+
+    def remove(self) -> None:
+        """Remove the checkpoint of training that is over."""
+        if self.checkpoint is not None and os.path.isdir(self.checkpoint):
+            shutil.rmtree(self.checkpoint, ignore_errors=True)
+        elif self.checkpoint is not None:
+            Path(self.checkpoint).unlink(missing_ok=True)
+
+
+@dataclass(frozen=True)
+class ReadingOptions:
+    """How DATA is to be read.
+
+    A model keeps how its training data was read. ``predict`` and ``evaluate`` read their data the
+    same way, but for what is said here.
+    """
+
+    format: Format | None = None
+    split: Split | None = None
+    label: str = "auto"
+    labels: str | None = None
+    names: str | None = None
+    label_type: LabelType = LabelType.auto
+    header: bool | None = None
+    delimiter: str | None = None
+    index_base: IndexBase = IndexBase.auto
+    precision: Precision | None = None
+    drop: list[str] | None = None
+    id_column: str | None = None
+    weight_column: str | None = None
+    missing: Missing | None = None
+    scale: Scale | None = None
 
 
 def estimator_parameters(

@@ -23,13 +23,6 @@ if TYPE_CHECKING:
     from shortlist.datasets.containers import LabeledData
 
 
-def say(output: OutputOptions, message: str) -> None:
-    """Tell the user what happens, on standard error, unless it is to be quiet."""
-    if not output.quiet:
-        sys.stderr.write(f"{message}\n")
-        sys.stderr.flush()
-
-
 def say_data(output: OutputOptions, data: LabeledData, *more: str | None) -> None:
     """Tell how DATA was read, with what was guessed, how much there is, and what may help."""
     if output.quiet:
@@ -39,14 +32,14 @@ def say_data(output: OutputOptions, data: LabeledData, *more: str | None) -> Non
     looked_at = hasattr(data.X, "__getitem__")  # not the rows that workers hold
     hints = [row_number_hint(data), scale_hint(data)] if looked_at else []
     lines = [how_read(data).describe(), describe_data(data), *hints, *more]
-    say(output, "\n".join(escape_controls(line) for line in lines if line is not None))
+    output.say("\n".join(escape_controls(line) for line in lines if line is not None))
 
 
 def told_of_compilation(output: OutputOptions) -> AbstractContextManager[CompileTimer]:
     """Say so when numba starts to compile; the timer's seconds grow as it does."""
     from shortlist._compiling import compilation_told
 
-    return compilation_told(lambda text: say(output, text))
+    return compilation_told(lambda text: output.say(text))
 
 
 def print_json(command: str, value: dict[str, Any]) -> None:
@@ -76,7 +69,7 @@ def report(
         print_json(command, facts)
         return
     for line in [] if output.quiet else lines:
-        say(output, line) if is_standard_output(beside) else print_line(line)
+        output.say(line) if is_standard_output(beside) else print_line(line)
 
 
 def print_line(text: str = "") -> None:

@@ -21,13 +21,13 @@ from shortlist.cli.models import (
     reading_of,
     say_differences,
 )
+from shortlist.cli.options import ReadingOptions
 from shortlist.cli.output import check_output, is_device, is_standard_output, standard_output
-from shortlist.cli.reading import ReadingOptions
 from shortlist.errors import DataError
 
 if TYPE_CHECKING:
     from shortlist.conformal import ConformalShortlist
-    from shortlist.datasets.reading import Reading
+    from shortlist.datasets.how_read import Reading
 
 # Beginnings of a formula in spreadsheets, which also skip a tab or return before it.
 _FORMULAS = ("=", "+", "-", "@", "\t", "\r")

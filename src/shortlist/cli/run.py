@@ -1,11 +1,4 @@
-"""From arguments to an exit code: every foreseeable failure is one line on standard error.
-
-0     done; also when training stopped short of its tolerance, which is a warning
-1     it cannot be done here: out of memory or disk, a package is missing
-2     wrong usage, unreadable or unsuitable data
-130   interrupted with Ctrl-C; 143 and 129 by SIGTERM and SIGHUP, which are treated alike
-141   the reader of the output has gone (as in ``shortlist predict ... | head``)
-"""
+"""From arguments to an exit code: every foreseeable failure is one line on standard error."""
 
 from __future__ import annotations
 
@@ -22,8 +15,8 @@ from typing import Any, TextIO, cast
 
 from shortlist._signals import handled
 from shortlist._text import Setting, escape_controls
-
-DONE, FAILED, REFUSED, INTERRUPTED, UNREAD = 0, 1, 2, 130, 141
+from shortlist.cli.exits import DONE, FAILED, INTERRUPTED, REFUSED, UNREAD
+from shortlist.cli.unfold import words_of_option
 
 # Set it to see where an error comes from.
 DEBUG = "SHORTLIST_DEBUG"
@@ -200,23 +193,20 @@ def abandon(stream: TextIO) -> None:
     os.close(nowhere)
 
 
-# Parameters whose option is not just their name with dashes.
-_OPTIONS = {
-    "C": "-C",
-    "Cs": "--Cs",
-    "cv": "-v",
-    "id_column": "--id",
-    "intercept_scaling": "-B",
-    "k": "-k",
-    "max_extensions": "--extend",
-    "n_jobs": "--jobs",
-    "n_workers": "--workers",
-    "random_state": "--seed",
-    "sample_weight": "--weight",
-    "weight_column": "--weight",
+# What the command calls a parameter, where it has another name.
+_FIELDS = {
+    "C": "cost",
+    "Cs": "costs",
+    "cv": "folds",
+    "intercept_scaling": "bias",
+    "max_extensions": "extensions",
+    "n_jobs": "jobs",
+    "n_workers": "workers",
+    "random_state": "seed",
+    "sample_weight": "weight_column",
 }
-# The placeholder for the value of a parameter that is named without one.
-_PLACEHOLDERS = {"labels": "FILE", "label": "COLUMN", "drop": "COLUMN", "split": "PART"}
+# Parameters that, where they are named without a value, get the placeholder of --help.
+_WITH_PLACEHOLDER = ("labels", "label", "drop", "split")
 # Settings that have an option of their own.
 _WHOLE = {
     Setting("header", True): "--header",
@@ -232,12 +222,17 @@ def as_option(setting: Setting) -> str:
     for whole, flag in _WHOLE.items():
         if whole == setting:
             return flag
-    option = _OPTIONS.get(setting.parameter, "--" + setting.parameter.replace("_", "-"))
+    words = words_of_option(_FIELDS.get(setting.parameter, setting.parameter))
+    if words is None:  # the command does not have it
+        option, placeholder = "--" + setting.parameter.replace("_", "-"), None
+    else:
+        # The flag of the parameter's own name, such as -C and -k, or else the long one.
+        own = [flag for flag in words.flags if flag.lstrip("-") == setting.parameter]
+        option, placeholder = [*own, words.flags[-1]][0], words.placeholder
     if setting.has_value:
         values = setting.value if isinstance(setting.value, list | tuple) else [setting.value]
         return f"{option} {shlex.quote(','.join(map(str, values)))}"
-    placeholder = _PLACEHOLDERS.get(setting.parameter)
-    return option if placeholder is None else f"{option} {placeholder}"
+    return f"{option} {placeholder}" if setting.parameter in _WITH_PLACEHOLDER else option
 
 
 def message_of(error: BaseException) -> str:

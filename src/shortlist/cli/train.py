@@ -7,9 +7,9 @@ from typing import Any
 import typer
 
 from shortlist._text import counted
-from shortlist.cli.checkpoints import CheckpointOptions
 from shortlist.cli.cluster import accuracies, fit, training_data
 from shortlist.cli.data import how_read, labels_in
+from shortlist.cli.exits import FAILED, INTERRUPTED
 from shortlist.cli.liblinear import weights_hint
 from shortlist.cli.models import (
     check_trainable,
@@ -19,10 +19,12 @@ from shortlist.cli.models import (
     say_differences,
 )
 from shortlist.cli.options import (
+    CheckpointOptions,
     KernelOptions,
     LossOptions,
     MachineOptions,
     OutputOptions,
+    ReadingOptions,
     ShapeOptions,
     SolverOptions,
     class_weights,
@@ -35,12 +37,9 @@ from shortlist.cli.output import (
     report,
     save_somewhere,
     saved_line,
-    say,
     say_data,
     told_of_compilation,
 )
-from shortlist.cli.reading import ReadingOptions
-from shortlist.cli.run import FAILED, INTERRUPTED
 
 
 def train(
@@ -98,7 +97,7 @@ def train(
     saved = save_somewhere(trained.set_params(verbose=0), model, kept)
     interrupted = trained.result_.status == "interrupted"
     if interrupted:
-        say(output, f"the model reached so far is saved in {saved}")
+        output.say(f"the model reached so far is saved in {saved}")
     else:
         checkpoints.remove()
     facts = {**asdict(summary), "model": saved}

@@ -7,13 +7,15 @@ several commands share. How an option is written, and what help says of it, is i
 import inspect
 import re
 from collections.abc import Callable, Iterator
-from configparser import ConfigParser
+from configparser import ConfigParser, SectionProxy
 from dataclasses import fields, is_dataclass
 from functools import cache, wraps
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple, get_args, get_origin, get_type_hints
 
 import typer
+
+from shortlist.losses.entries import ENTRIES
 
 Command = Callable[..., None]
 
@@ -33,19 +35,35 @@ class Words(NamedTuple):
 def words_of(owner: Any, name: str) -> Words:
     """The words for a parameter of a command, or for a field of a group."""
     own, shared = _manual()[owner.__name__], _manual()["shared"]
-    usage, _, text = (own if name in own else shared)[name].partition("\n")
+    return _words(own if name in own else shared, name, own.get("heading"))
+
+
+def words_of_option(name: str) -> Words | None:
+    """The words for an option, by the name of its field or parameter; None if there is none.
+
+    Groups of options come first: commands may have an option of the same name for something else.
+    """
+    sections = sorted(_manual().sections(), key=lambda section: not section.endswith("Options"))
+    found = (_words(_manual()[s], name, None) for s in sections if name in _manual()[s])
+    return next((words for words in found if words.flags), None)
+
+
+def _words(section: SectionProxy, name: str, heading: str | None) -> Words:
+    usage, _, text = section[name].partition("\n")
     found = _USAGE.fullmatch(usage)
     assert found is not None, usage
     flags = found["flags"].split()
-    heading = found["heading"] or (own.get("heading") if flags else None)
-    return Words(flags, found["placeholder"] or None, heading, " ".join(text.split()))
+    own = found["heading"] or (heading if flags else None)
+    return Words(flags, found["placeholder"] or None, own, " ".join(text.split()))
 
 
 @cache
 def _manual() -> ConfigParser:
     manual = ConfigParser(delimiters=["="], interpolation=None)
     manual.optionxform = str  # type: ignore[assignment, method-assign]
-    manual.read_string(Path(__file__).with_name("options.ini").read_text(encoding="utf-8"))
+    losses = "; ".join(f"{entry.name}, {entry.title}" for entry in ENTRIES.values())
+    text = Path(__file__).with_name("options.ini").read_text(encoding="utf-8")
+    manual.read_string(text.replace("{losses}", losses))
     return manual
 
 

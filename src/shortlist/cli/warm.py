@@ -11,6 +11,7 @@ from typing import Any, NoReturn
 
 import typer
 
+from shortlist.cli.exits import FAILED
 from shortlist.cli.options import LossName, OutputOptions, Precision
 
 # Numbers of examples, features and classes. A small problem, and one trained in blocks that threads
@@ -56,8 +57,6 @@ def warm(
 
 
 def _fail(message: str) -> NoReturn:
-    from shortlist.cli.run import FAILED
-
     sys.stderr.write(f"shortlist: {message}\n")
     raise typer.Exit(FAILED)
 
@@ -95,7 +94,7 @@ def _fits(losses: Iterable[LossName], precisions: Iterable[Precision]) -> Iterat
 
     settings: dict[Any, tuple[str, int]] = {}
     for name, k in product(losses, _KS):
-        # Several names and numbers can mean one loss, and some have no k.
+        # Several names and ks can mean the same loss. Some names refuse a k above 1.
         with suppress(ValueError):
             settings.setdefault(get(name.value, k=k), (name.value, k))
     for dtype, (loss, k), sparse in product(precisions, settings.values(), (False, True)):

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from shortlist._parameters import LOSS_PARAMETERS
 from shortlist._text import Phrase, Setting, few
 from shortlist.cli.models import check_kind_of_labels, load_model, reading_of
 from shortlist.cli.options import KernelOptions, MachineOptions
@@ -15,9 +16,8 @@ from shortlist.errors import DataError
 if TYPE_CHECKING:
     from shortlist import TopKClassifier
     from shortlist.datasets.containers import LabeledData
-    from shortlist.datasets.reading import Reading
+    from shortlist.datasets.how_read import Reading
 
-_LOSS_PARAMETERS = ("loss", "k", "variant", "smoothing", "margins", "rank_weights")
 _SHOWN_LABELS = 5
 
 
@@ -67,7 +67,7 @@ def _check_loss(model: TopKClassifier, wanted: TopKClassifier, path: str) -> Non
     if model.make_loss(model.multilabel_) == loss:
         return
     words = Phrase("was trained with ")
-    for name in _LOSS_PARAMETERS:
+    for name in LOSS_PARAMETERS:
         if getattr(model, name) != getattr(wanted, name):
             words = words + Setting(name, getattr(model, name)) + ", "
     raise DataError(words + "and a warm start takes the same loss", path=path)

@@ -10,7 +10,7 @@ _HOME = {
     "DataError": "shortlist.errors",
     "DataSplits": "containers",
     "LabeledData": "containers",
-    "Reading": "reading",
+    "Reading": "how_read",
     "Scaling": "scaling",
     "circle_bayes_accuracy": "circle",
     "circle_class_probabilities": "circle",

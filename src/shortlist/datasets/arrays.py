@@ -17,19 +17,20 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from .._parameters import SPLIT_NAMES
 from .._sparse import check_sparse
 from .._text import Setting, few
 from ..errors import DataError
 from .checks import check_features
 from .columns import features_by_name
-from .containers import SPLIT_NAMES, LabeledData
+from .containers import LabeledData
 from .files import as_text, check_readable, format_suffix, open_data, parser_errors
+from .how_read import Reading
 from .labels import check_labels, parse_labels, text_array
 from .limits import check_read_size
 from .mat import load_mat
 from .names import distinct_labels, pair_names
 from .npy import Archive, load_npy
-from .reading import Reading
 
 # Also x_train and Y as others write them, and the fea and gnd of a well-known page of data sets.
 _FEATURES = ("X", "x", "data", "features", "fea")

@@ -13,10 +13,10 @@ from .checks import check_features
 from .columns import Roles, TableOptions, assign_roles, no_feature_hint
 from .containers import LabeledData
 from .files import check_readable, parser_errors
+from .how_read import Column, Reading
 from .labels import check_labels
 from .limits import check_read_size
 from .missing import fill_missing
-from .reading import Column, Reading
 
 _ARROW_FILE = b"ARROW1"
 _FEATHER_1 = b"FEA1"
@@ -109,8 +109,8 @@ def _parquet_table(name: str) -> Any:
     with parser_errors("is not a complete Parquet file", name), open(name, "rb") as file:
         stored = parquet.ParquetFile(file)
         metadata = stored.metadata
-        # A run of equal values takes a few bytes in the file, however long it is, and eight each
-        # in the matrix of features.
+        # Parquet stores a run of equal values in a few bytes. In the matrix of features each value
+        # takes eight.
         values = 8 * metadata.num_rows * max(metadata.num_columns, 1)
         groups = map(metadata.row_group, range(metadata.num_row_groups))
         announced = max(values, sum(group.total_byte_size for group in groups))

@@ -6,16 +6,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from .._parameters import MISSING_POLICIES, TABLE_FORMATS
 from .._text import Phrase, Setting, few
 from ..errors import DataError
-from .reading import Column, Reading
+from .how_read import Column, Reading
 
 # A column with one of these names holds the labels, unless the caller names another.
 _LABEL_NAMES = ("label", "labels", "target", "class")
 # A column "y" holds the labels too, unless there is a column "x": then it is a coordinate.
 _Y, _X = "y", "x"
-MISSING_POLICIES = ("error", "mean", "drop")
-TABLE_FORMATS = ("csv", "parquet", "arrow")
 _SHOWN_NAMES = 12
 
 

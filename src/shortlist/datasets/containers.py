@@ -9,7 +9,8 @@ from typing import Any, TypeAlias
 import numpy as np
 from scipy import sparse
 
-from .reading import Reading
+from .._parameters import SPLIT_NAMES
+from .how_read import Reading
 
 Matrix: TypeAlias = Any  # a dense array or a scipy csr_matrix
 
@@ -77,9 +78,6 @@ class LabeledData:
         labels = "no labels" if self.y is None else f"{self.n_classes} classes"
         shape = f"{self.n_samples} x {self.n_features}"
         return f"LabeledData({self.source or 'in memory'}: {shape}, {labels})"
-
-
-SPLIT_NAMES = ("train", "val", "test")
 
 
 @dataclass(frozen=True, eq=False)

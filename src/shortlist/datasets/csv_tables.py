@@ -17,9 +17,9 @@ from ..errors import DataError
 from .columns import TableOptions, assign_roles, feature_columns, names_label, no_feature_hint
 from .containers import LabeledData
 from .files import STDIN, as_text, check_readable, format_suffix, open_data, parser_errors
+from .how_read import Column, Reading
 from .labels import check_label_type, parse_labels, shown
 from .missing import MISSING_WORDS, fill_missing
-from .reading import Column, Reading
 
 # Separators that a file may use instead of the expected delimiter.
 _SEPARATORS = ";\t| "

@@ -33,7 +33,7 @@ _MAX_DIGITS = 20
 _WHOLE = re.compile(r"([+-]?)([0-9]+)(?:\.0*)?")
 _NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 _NOT_FINITE = re.compile(r"[+-]?(?:nan|inf|infinity)", flags=re.IGNORECASE)
-_LARGEST_CODE_POINT = 0x10FFFF
+_MAX_CODE_POINT = 0x10FFFF
 _SURROGATES = (0xD800, 0xDFFF)
 
 NOT_A_NUMBER = "is not a number"
@@ -187,15 +187,15 @@ def check_labels(y: Any, n_samples: int, path: str) -> np.ndarray:
 def _whole_floats(y: np.ndarray, path: str) -> np.ndarray:
     _refuse_labels(~np.isfinite(y) | (y != np.floor(y)), y, "is not an integer", path)
     exact = 2.0 ** (np.finfo(y.dtype).nmant + 1)
-    if exact <= _LARGEST_EXACT:
+    if exact <= _MAX_EXACT:
         largest = f"is beyond {int(exact)}, up to which {y.dtype} holds every whole number"
         _refuse_labels(np.abs(y) > exact, y, largest, path)
     else:  # extended precision
-        _refuse_labels(np.abs(y) > _LARGEST_EXACT, y, _TOO_LARGE, path)
+        _refuse_labels(np.abs(y) > _MAX_EXACT, y, _TOO_LARGE, path)
     return y.astype(np.int64)
 
 
-_LARGEST_EXACT = 2.0**53
+_MAX_EXACT = 2.0**53
 
 
 def _refuse_labels(bad: np.ndarray, y: np.ndarray, problem: str, path: str) -> None:
@@ -215,7 +215,7 @@ def text_array(values: np.ndarray, path: str, what: str) -> np.ndarray:
     if values.dtype.itemsize and values.size:
         codes = np.ascontiguousarray(values).view(values.dtype.byteorder + "u4")
         surrogate = (codes >= _SURROGATES[0]) & (codes <= _SURROGATES[1])
-        if surrogate.any() or codes.max() > _LARGEST_CODE_POINT:
+        if surrogate.any() or codes.max() > _MAX_CODE_POINT:
             raise DataError(f"{what} hold something that is not text", path=path)
     return values
 

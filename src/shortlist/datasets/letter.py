@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from .containers import DataSplits, LabeledData
-from .reading import Reading
+from .how_read import Reading
 
 _TRAIN, _VAL = 10_500, 4_500
 _LARGEST = 15  # every feature is an integer from 0 to 15

@@ -24,11 +24,11 @@ from .._text import Setting, Words
 from ..errors import DataError, Worded
 from .containers import LabeledData, Matrix
 from .files import check_readable, compression_suffix, open_data
+from .how_read import Reading
 from .labels import check_label_type, parse_label_sets, parse_labels, shown
 from .limits import check_read_size
-from .reading import Reading
 
-_LARGEST_INDEX = 2**31 - 1
+_MAX_INDEX = 2**31 - 1
 _LABEL_TYPES = ("int", "float", "str")
 
 
@@ -327,7 +327,7 @@ def _features_problem(tokens: list[str]) -> str | None:
             return f"feature index {shown(index_text)} is not an integer"
         if "_" in index_text:
             return f"feature index {shown(index_text)} is not an integer"
-        if index < 0 or index > _LARGEST_INDEX:
+        if index < 0 or index > _MAX_INDEX:
             return f"feature index {index} is out of range"
         if index <= previous:
             return f"feature index {index} follows {previous}: indices must ascend"

@@ -22,7 +22,7 @@ from .._memory import release_pages
 from ..errors import DataError
 
 # Rows are dealt to workers in runs: at most this many rows a run, at least this many runs a worker.
-LONGEST_RUN, RUNS_PER_HAND = 64, 8
+MAX_RUN, RUNS_PER_HAND = 64, 8
 
 
 class RowsOnDisk:
@@ -188,7 +188,7 @@ class DealtRows(RowsOnDisk):
 
     def __init__(self, rows: RowsOnDisk, hand: int, hands: int) -> None:
         n, d = rows.shape
-        run = max(1, min(LONGEST_RUN, n // (RUNS_PER_HAND * hands)))
+        run = max(1, min(MAX_RUN, n // (RUNS_PER_HAND * hands)))
         self.rows, self.run, self.stride = rows, run, run * hands
         self.first = run * hand
         begins = np.arange(self.first, n, self.stride)

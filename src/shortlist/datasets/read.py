@@ -7,11 +7,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from .._parameters import FORMATS, SPLIT_NAMES
 from .._text import Setting
 from ..errors import DataError
-from .containers import SPLIT_NAMES, LabeledData
+from .containers import LabeledData
 from .files import STDIN, check_readable, format_suffix
-from .reading import Reading
+from .how_read import Reading
 from .scaling import Scaling
 
 _FORMAT_OF_SUFFIX = {
@@ -26,7 +27,6 @@ _FORMAT_OF_SUFFIX = {
     ".ipc": "arrow",
     ".feather": "arrow",
 }
-FORMATS = ("libsvm", "csv", "parquet", "arrow", "npy", "npz", "mat")
 _TEXT_FORMATS = ("libsvm", "csv")
 
 PathLike = str | os.PathLike[str]

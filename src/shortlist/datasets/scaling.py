@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-SCALES = ("standard", "minmax", "l2")
+from .._parameters import SCALES
 
 
 @dataclass(frozen=True)

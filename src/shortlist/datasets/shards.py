@@ -14,9 +14,9 @@ from ..errors import DataError
 from .arrays import read_labels
 from .containers import LabeledData
 from .files import plain_errors
+from .how_read import Reading
 from .libsvm import densify
 from .on_disk import CsrOnDisk, JoinedRows, RowsOnDisk
-from .reading import Reading
 
 Read = Callable[..., dict[str, LabeledData]]
 

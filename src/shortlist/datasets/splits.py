@@ -7,8 +7,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from .._parameters import SPLIT_NAMES
 from ..errors import DataError
-from .containers import SPLIT_NAMES, DataSplits, LabeledData
+from .containers import DataSplits, LabeledData
 from .read import read_dataset, read_splits, scaled_parts
 
 PathLike = str | os.PathLike[str]

@@ -21,8 +21,9 @@ from shortlist.distributed.rounds import Squares, Visited
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-# Bytes of shared memory at most. Larger arrays take so long to visit that Ray's share is small.
-MOST_BYTES = 1 << 28
+# Bytes of shared memory at most. With larger arrays visits take so long that Ray's messages do not
+# matter.
+MAX_BYTES = 1 << 28
 # Numbers of 8 bytes from one signal to the next: a cache line.
 SIGNAL_STRIDE = 8
 
@@ -50,9 +51,10 @@ class Place(NamedTuple):
 class Board:
     """Changes of W and reports, a place for each worker.
 
-    ``signals`` tell which turn each worker has written last, and, in the last line, that one is
-    lost; that line ends with the board's mark. There are two sides, for odd and even turns: whoever
-    writes a turn has read the one before, so that all have read the one before that.
+    ``signals`` has a line for each worker: the turn that it wrote last. A further line tells that a
+    worker is lost, and ends with the board's mark. Reports and changes have two buffers, for odd
+    and even turns. A worker writes turn t only after it has read turn t - 1. So nobody still reads
+    t - 2, whose buffer it overwrites.
     """
 
     def __init__(self, memory: mmap.mmap, place: Place) -> None:
@@ -128,7 +130,7 @@ class OwnBoard(Board):
     def made(cls, n_workers: int, shape: tuple[int, ...], dtype: Any) -> OwnBoard | None:
         """A board, unless it would be too large or the system has no such files."""
         needed = Place("", 0, n_workers, shape, np.dtype(dtype)).nbytes
-        if needed > MOST_BYTES or not hasattr(os, "memfd_create"):
+        if needed > MAX_BYTES or not hasattr(os, "memfd_create"):
             return None
         return cls(n_workers, shape, dtype)
 

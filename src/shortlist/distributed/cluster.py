@@ -20,32 +20,35 @@ from shortlist.errors import ParameterError, WordedError
 # What searches and paths over C share out: see ``distributed.search``.
 Split = Literal["auto", "fits", "rows"]
 
-# Examples that a worker visits between two messages. Fewer: changes of W are known sooner, and
-# training takes fewer epochs (softmax at C = 1, 4 workers: 28 with one round an epoch, 12 with 4, 7
-# with 16). More: the message, which costs as much as some hundred visits, weighs less.
+# Examples that a worker visits in a round, that is, between two messages. With fewer, workers know
+# changes of W sooner, and training takes fewer epochs: softmax at C = 1 on 4 workers takes 28 with
+# one round an epoch, 12 with 4 and 7 with 16. But a message costs as much as some hundred visits.
 ROWS_PER_ROUND = 1024
-# Rounds in an epoch for each worker there is, and in all, however large the shards are: the more
-# workers change W at a time, the sooner they must know. Hinges need more: two workers take 10
-# epochs at C = 10 with 8 rounds an epoch, and 6 with 29.
-MOST_ROUNDS_PER_WORKER, MOST_ROUNDS_PER_WORKER_OF_HINGES, MOST_ROUNDS = 4, 16, 32
-# Rounds of cheap visits on the support that may follow an epoch, for each of its own, and in all.
-# Two workers, smooth hinge at C = 10: 16 epochs with one for each, 10 with three.
-SUPPORT_ROUNDS, MOST_SUPPORT_ROUNDS = 3, 24
-# Examples that a worker visits between two sums among the workers of one machine: a block of them.
-# After every eighth round all of W is added up, which takes as long as some fifty visits; after the
-# others the intercept alone. Softmax on 60,000 x 768 embeddings of 200 classes, C = 1, two workers:
-# a gap of 0.79e-3 to 0.98e-3 after two epochs with six seeds.
+# Rounds in an epoch, at most: for each worker, for each worker if the loss is a hinge, and in all.
+# The more workers change W at the same time, the sooner they must know of it. Hinges need more
+# rounds: two workers take 10 epochs at C = 10 with 8 rounds an epoch, and 6 with 29.
+MAX_ROUNDS_PER_WORKER, MAX_ROUNDS_PER_WORKER_OF_HINGES, MAX_ROUNDS = 4, 16, 32
+# After an epoch come rounds of cheap visits on the support: so many for each round of the epoch,
+# and at most so many. The smooth hinge at C = 10 on two workers takes 16 epochs with one for each,
+# and 10 with three.
+SUPPORT_ROUNDS, MAX_SUPPORT_ROUNDS = 3, 24
+# Workers of one machine add up changes among themselves. Each visits so many examples, a block,
+# between two sums. After every eighth block they add up all of W, which takes as long as some fifty
+# visits. After the others they add up the intercept alone. Measured with softmax at C = 1 on
+# 60,000 x 768 embeddings of 200 classes, two workers, six seeds: a gap of 0.79e-3 to 0.98e-3 after
+# two epochs.
 ROWS_PER_ROUND_ON_BOARD = 128
 SUMS_PER_WHOLE_ONE = 8
-# Parts that a pass over the support is made in there, at most. Two workers, smooth hinge at C = 10:
-# 5 epochs with one part, 4 with four, at a gap seven times as small with 16.
-MOST_SUPPORT_PARTS = 16
-# Examples of a worker in such a part, if the last pass moved as many.
+# On one machine a pass over the support has at most so many parts, with a sum after each. The
+# smooth hinge at C = 10 on two workers takes 5 epochs with one part and 4 with four. With 16 it
+# ends at a seventh of the gap.
+MAX_SUPPORT_PARTS = 16
+# Examples of a worker in such a part. There are fewer if the last pass moved fewer.
 ROWS_PER_SUPPORT_PART = 128
 SUPPORT_SUMS_PER_WHOLE_ONE = 4
-# Characters in the name of the folder for temporary files. Ray keeps sockets below it, whose names
-# the system limits to 107 characters; Ray's part and ours take up to 88 of them.
-LONGEST_FOLDER = 18
+# Characters in the path of the folder for temporary files, at most. Ray keeps sockets below it. The
+# system limits their paths to 107 characters, of which Ray's part and ours take up to 88.
+MAX_FOLDER_CHARACTERS = 18
 FOLDER_PREFIX = "ray-of-"
 # Seconds for a cluster's first answer.
 CONNECT_SECONDS = 10.0
@@ -124,7 +127,7 @@ def connected(cluster: Cluster) -> Iterator[None]:
 
 def _temporary_folder() -> str:
     """A new folder, named by this process; those of processes that were killed are removed."""
-    short = len(tempfile.gettempdir()) <= LONGEST_FOLDER
+    short = len(tempfile.gettempdir()) <= MAX_FOLDER_CHARACTERS
     parent = Path(tempfile.gettempdir() if short else "/tmp")
     for old in parent.glob(f"{FOLDER_PREFIX}*"):
         process = old.name.removeprefix(FOLDER_PREFIX).partition("-")[0]

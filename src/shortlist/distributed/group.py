@@ -23,7 +23,7 @@ from shortlist.distributed.shards import Shard
 from shortlist.distributed.worker import Loaded, Worker
 
 # A shard whose worker died so many times is given up: it is the shard that kills it.
-MOST_REPLACEMENTS = 3
+MAX_REPLACEMENTS = 3
 
 Arguments = Callable[[int], tuple]
 
@@ -221,7 +221,7 @@ class Group:
     def _replace(self, number: int) -> None:
         """Start a worker in the place of one that died, and make it what the others are."""
         self.deaths[number] += 1
-        if self.deaths[number] > MOST_REPLACEMENTS:
+        if self.deaths[number] > MAX_REPLACEMENTS:
             raise RuntimeError(
                 f"{self._named(number)} died {self.deaths[number]} times; its machine may lack "
                 "memory for the shard"

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple
 
-# The next round's sigma is this many times the least one that would have been safe in the last.
+# Sigma of the next round, relative to the smallest that would have been safe in the last round.
 SIGMA_OVER_NEEDED = 1.1
 
 Kind = Literal["epoch", "polish"]

@@ -11,7 +11,7 @@ import os
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
@@ -85,7 +85,7 @@ class ClusterFits:
         self, model: Any, data: Part, Cs: list[float], callback: Callable | None = None
     ) -> list[Any]:
         """``model.fit_path``."""
-        if self.takes_whole([Fold(0, data, None, data)]):
+        if self.takes_whole([Fold(0, data, None, None)]):
             return self._follow_whole(model, data, Cs, callback)
         with self._scattered(data, model.memory_limit) as there:
             return model.fit_path(there.X, there.y, Cs, there.weight, callback=callback)
@@ -152,7 +152,8 @@ class ClusterFits:
         folds = {path.fold.number: path.fold for path, _ in tasks}
         for number, fold in folds.items():
             with self._scattered(fold.training_part(), None) as there:
-                scattered = _ScatteredFold(number, fold.data, fold.train, fold.held_out, there)
+                own = {each.name: getattr(fold, each.name) for each in fields(fold)}
+                scattered = _ScatteredFold(**own, scattered=there)
                 for path, Cs in tasks:
                     if path.fold.number == number:
                         here = replace(path, fold=scattered, keep_warm=False, _path=None)

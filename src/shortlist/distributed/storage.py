@@ -14,11 +14,11 @@ from shortlist.datasets.containers import LabeledData
 from shortlist.datasets.shards import beside, classes_of
 from shortlist.distributed.board import SumLostError
 from shortlist.distributed.cluster import (
-    MOST_ROUNDS,
-    MOST_ROUNDS_PER_WORKER,
-    MOST_ROUNDS_PER_WORKER_OF_HINGES,
-    MOST_SUPPORT_PARTS,
-    MOST_SUPPORT_ROUNDS,
+    MAX_ROUNDS,
+    MAX_ROUNDS_PER_WORKER,
+    MAX_ROUNDS_PER_WORKER_OF_HINGES,
+    MAX_SUPPORT_PARTS,
+    MAX_SUPPORT_ROUNDS,
     ROWS_PER_ROUND,
     ROWS_PER_ROUND_ON_BOARD,
     ROWS_PER_SUPPORT_PART,
@@ -27,7 +27,7 @@ from shortlist.distributed.cluster import (
     SUPPORT_SUMS_PER_WHOLE_ONE,
     Cluster,
 )
-from shortlist.distributed.duals import RemoteDuals, joined
+from shortlist.distributed.duals import joined
 from shortlist.distributed.group import Group
 from shortlist.distributed.rounds import Rounds, Sigma
 from shortlist.distributed.shards import Shard
@@ -55,8 +55,8 @@ def rounds_of(rows: int, n_workers: int, rows_per_round: int | None, sparse_dual
     """The rounds of an epoch over shards of so many rows."""
     if rows_per_round is not None:
         return max(1, round(rows / rows_per_round))
-    for_each = MOST_ROUNDS_PER_WORKER_OF_HINGES if sparse_duals else MOST_ROUNDS_PER_WORKER
-    most = min(for_each * n_workers, MOST_ROUNDS)
+    for_each = MAX_ROUNDS_PER_WORKER_OF_HINGES if sparse_duals else MAX_ROUNDS_PER_WORKER
+    most = min(for_each * n_workers, MAX_ROUNDS)
     wanted = round(rows / (ROWS_PER_ROUND // 2 if sparse_duals else ROWS_PER_ROUND))
     return min(max(1, wanted), most)
 
@@ -66,6 +66,15 @@ def rounds_on_board(rows: int, rows_per_round: int | None, sparsity: float) -> i
     if rows_per_round is None:
         rows_per_round = round(ROWS_PER_ROUND_ON_BOARD * max(1.0, sparsity))
     return max(1, round(rows / rows_per_round))
+
+
+class RemoteDuals:
+    """The duals that the workers keep, for as long as they live."""
+
+    nbytes = math.inf  # too many to be copied
+
+    def __init__(self, group: Group, shape: tuple[int, int], dtype: np.dtype) -> None:
+        self.group, self.shape, self.dtype = group, shape, dtype
 
 
 class RemoteRows:
@@ -184,7 +193,8 @@ class RemoteStorage(ExplicitWeights, NoSupportVisits):
         self.keeps_duals = all(own.keeps_duals for own in opened)
         plans = [own.plan for own in opened if own.plan is not None]
         self.memory_plan = f"on {len(plans)} workers: {plans[0]}" if plans else None
-        # Visits to all classes agree more than those on the support: each kind has its own.
+        # Each kind of visits has its own sigma. Visits to all classes change W more alike than
+        # visits on the support, and need a larger one.
         first = max(1.0, math.sqrt(len(self.group)))
         self.sigma = {"epoch": Sigma(first, first), "polish": Sigma(first, first)}
         self._costs_there: Costs | None = None
@@ -215,16 +225,17 @@ class RemoteStorage(ExplicitWeights, NoSupportVisits):
         )
         yield from self._made(visits, loss, state, costs, every)
         if loss.sparse_duals:
-            parts = min(n_rounds, MOST_SUPPORT_PARTS) if near else 1
-            passes = max(min(SUPPORT_ROUNDS * n_rounds, MOST_SUPPORT_ROUNDS), SUPPORT_PASSES)
+            parts = min(n_rounds, MAX_SUPPORT_PARTS) if near else 1
+            passes = max(min(SUPPORT_ROUNDS * n_rounds, MAX_SUPPORT_ROUNDS), SUPPORT_PASSES)
             visits = Rounds(
                 *("polish", seed, count, self.sigma["polish"], parts, passes),
                 gap_left=AFTER_EPOCH.gap_left,
                 rows_per_part=ROWS_PER_SUPPORT_PART,
                 whole_every=min(whole_every, SUPPORT_SUMS_PER_WHOLE_ONE),
             )
-            # These add nothing to the estimate of the gap. They do not end at ``state.enough``:
-            # workers see only part of what is left. Four took 12 epochs instead of 8.
+            # These visits add nothing to the estimate of the gap. They do not end at
+            # ``state.enough``, as a worker sees only its part of the gap. With that end four
+            # workers took 12 epochs instead of 8.
             yield from (0.0 for _ in self._made(visits, loss, state, costs, every))
 
     def _made(

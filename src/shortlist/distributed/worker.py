@@ -36,8 +36,8 @@ if TYPE_CHECKING:
     from shortlist.solvers.storage import Costs, State
     from shortlist.solvers.threads import Crew
 
-# Seconds after which workers that add up changes among themselves tell the driver how far they are:
-# it may be interrupted, or want to save a checkpoint. An answer costs it 10 milliseconds.
+# Workers that add up changes among themselves answer the driver after so many seconds. Between two
+# answers it can be interrupted or save a checkpoint. An answer takes 10 milliseconds.
 SECONDS_PER_CALL = 1.0
 
 
@@ -54,7 +54,7 @@ class Loaded:
 
 
 class WorkerStorage(NamedTuple):
-    """A worker's storage: |x_i|^2, whether duals are kept, and how a limit on memory is."""
+    """A worker's storage: |x_i|^2, whether duals are kept, and how a memory limit is met."""
 
     kappa: NDArray
     keeps_duals: bool
@@ -175,7 +175,7 @@ class Worker:
         worker's is enough.
         """
         assert self.board is not None
-        # Visits on the support have the weights of a class together.
+        # Visits on the support read the weights class by class.
         order: Literal["C", "F"] = "F" if rounds.kind == "polish" else "C"
         common, own = np.array(weights, order=order), np.array(weights, order=order)
         began, seconds = time.monotonic(), 0.0
@@ -186,7 +186,7 @@ class Worker:
                 of = slice(None) if rounds.whole else slice(-1, None)
                 found, change, norm = self._add_up(turn, report, rounds.sigma, common[of], own[of])
                 rounds = rounds.after(found, change, norm)
-                # All end together.
+                # The same number for all workers, so that they end in the same round.
                 seconds = max(each.seconds for each in found)
                 turn += 1
         return rounds, np.ascontiguousarray(common) if self.number == 0 else None
@@ -224,7 +224,8 @@ class Worker:
                 self.moved, moves = (*self.moved, moved), moved.size
         own = state.weights
         own[-1] *= own.dtype.type(ratio)
-        # To the visits the intercept's weights are smaller by the ratio, as are the errors in them.
+        # Visits see the intercept's weights divided by the ratio. Rounding errors in them are
+        # divided too.
         rounding = state.rounding / (sigma.features * min(1.0, ratio)) ** 2
         return Visited(gap / sigma.features, rounding, moves), own
 

@@ -113,11 +113,11 @@ class CertifiedShortlists:
 
 
 def _apart_by_more(scores: NDArray, reach: NDArray, rounding: Any, ks: NDArray) -> NDArray:
-    """Whether the k-th score exceeds the next, both less or more by ``reach``: (len(ks), n)."""
+    """Whether the k-th score stays above the next if both change by ``reach``: (len(ks), n)."""
     m = scores.shape[1]
     found = np.zeros((len(ks), len(scores)), bool)
     longest = max((k for k in ks if k < m), default=0)
-    # To sort the few that are left is faster than to ask for several places at once.
+    # One partition and a sort of the largest scores is faster than a partition at several places.
     largest = np.sort(np.partition(scores, m - longest - 1, axis=1)[:, m - longest - 1 :], axis=1)
     for row, k in enumerate(ks):
         if k < m:

@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shortlist._encoding import Decoder, Encoder
+from shortlist._parameters import PLAIN_LOSS_PARAMETERS
 from shortlist._record_checks import check_array, check_number, check_result, is_integer, require
 from shortlist._state_files import (
     FileKind,
@@ -41,7 +42,8 @@ CHECKPOINT_FILE = FileKind("checkpoint", 1, CheckpointError)
 # Parameters that define the problem. The first ones are the kernel classifier's own.
 _PARAMETERS = (
     *("kernel", "gamma_", "degree", "coef0"),
-    *("loss", "k", "variant", "smoothing", "C", "fit_intercept", "intercept_scaling", "normalize"),
+    *PLAIN_LOSS_PARAMETERS,
+    *("C", "fit_intercept", "intercept_scaling", "normalize"),
 )
 
 Identity = dict[str, Any]
@@ -53,7 +55,7 @@ def identity_of(model: Any, problem: Problem, X: Any, **more: Any) -> Identity:
     if callable(parameters.get("kernel")):
         parameters["kernel"] = getattr(model.kernel, "__qualname__", type(model.kernel).__name__)
     classes = np.frombuffer(repr(model.classes_.tolist()).encode(), np.uint8)
-    examples = examples_of(X, getattr(model, "memory_limit", None))  # kernels have no such limit
+    examples = examples_of(X, model.memory_limit)
     contents, layout = examples.contents(model)
     return {
         "parameters": {**parameters, **more, **layout},

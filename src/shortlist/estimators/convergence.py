@@ -59,7 +59,7 @@ def warn_unless_converged(
 def _advice_on_precision(
     result: Result, C: float, tol: float, row_squares: NDArray, precision: np.dtype
 ) -> str:
-    """Where rounded scores change the objective by more than the gap asked for.
+    """Advice if rounded scores change the objective by more than the gap asked for, else "".
 
     A score is rounded by about a unit in the last place of |x| |W|, and |W|^2 is at most 2 P. The
     hinge on CLINC150 at C = 1000 is not solved in 100 seconds in single precision, and in 3 in

@@ -11,12 +11,10 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from shortlist._parameters import check_k
-from shortlist.estimators.cv_checks import families_of
+from shortlist.estimators.cv_checks import families_of, settings_of
 from shortlist.estimators.cv_grid import Grid
-from shortlist.estimators.cv_paths import Choice
 from shortlist.estimators.cv_request import request_of
 from shortlist.estimators.cv_results import (
-    FAMILY,
     Results,
     results_of,
     rows_by_family,
@@ -115,7 +113,10 @@ class TopKClassifierCV(ShortlistClassifier):
     C_ : dict
         The chosen C for each k.
     losses_ : dict
-        The chosen family for each k: loss, k, variant, smoothing and what else it set.
+        The chosen family for each k: its entry of ``families_``.
+    families_ : list of dict
+        The families that were searched, in the order of ``losses``: loss, k, variant, smoothing
+        and what else an entry of ``losses`` set.
     estimators_ : dict
         The fitted :class:`TopKClassifier` for each k. Equal choices share one model.
     coef_, intercept_, result_, n_iter_
@@ -124,8 +125,9 @@ class TopKClassifierCV(ShortlistClassifier):
         The ks models were chosen for.
     cv_results_ : dict
         One table of the search, a column each; ``pandas.DataFrame(cv_results_)`` shows it. A row
-        is a family ("loss", "k", "variant", "smoothing") at a "C" with "mean_top<k>" and
-        "std_top<k>" accuracy over the folds for each k, the seconds of training ("mean_seconds")
+        is a family (its number in ``families_`` as "family"; "loss", "k", "variant", "smoothing")
+        at a "C" with "mean_top<k>" and "std_top<k>" accuracy over the folds for each k, the
+        seconds of training ("mean_seconds")
         and the largest "relative_gap" over the folds. "certified_top<k>" is the share of held-out
         shortlists that are provably those of the exact optimum; "mean_score" and "std_score" are
         those of ``scoring``. :meth:`summary` shows it as text.
@@ -255,10 +257,11 @@ class TopKClassifierCV(ShortlistClassifier):
         results = results_of(paths, request.families, request.measure.ks)
         if self.interrupted_:
             warn_of_interrupt(results, len(request.folds))
-        chosen = results.chosen()
-        models = request.final_models(set(chosen.values()), paths)
+        chosen = results.chosen_rows()
+        models = request.final_models({results.rows[row] for row in chosen.values()}, paths)
         self._report(results, request.grids)
-        self._adopt(chosen, models)
+        self.families_ = settings_of(self, request.families)
+        self._adopt(chosen, {k: models[results.rows[row]] for k, row in chosen.items()})
         return self
 
     def _report(self, results: Results, grids: list[Grid]) -> None:
@@ -274,19 +277,18 @@ class TopKClassifierCV(ShortlistClassifier):
         if not self.interrupted_:
             warn_of_open_edges(grids, self.ks_)
 
-    def _adopt(self, chosen: dict[int, Choice], models: dict[Choice, TopKClassifier]) -> None:
-        """Answer with these models from now on."""
+    def _adopt(self, rows: dict[int, int], models: dict[int, TopKClassifier]) -> None:
+        """Answer with these models from now on: for each k, a row of the table and its model."""
         for model in models.values():
             # A chosen model used by itself prepares its input as this estimator does.
             model.normalize = self.normalize
             if hasattr(self, "feature_names_in_"):
                 model.feature_names_in_ = self.feature_names_in_
-        self.estimators_ = {k: models[at] for k, at in chosen.items()}
-        self.C_ = {k: C for k, (_, C) in chosen.items()}
-        self.losses_ = {
-            k: {name: getattr(model, name) for name in FAMILY}
-            for k, model in self.estimators_.items()
-        }
+        self._chosen_rows = rows
+        self.estimators_ = models
+        self.C_ = {k: model.C for k, model in models.items()}
+        numbers = self.cv_results_["family"]
+        self.losses_ = {k: self.families_[numbers[row]] for k, row in rows.items()}
         one = next(iter(models.values()))
         self.classes_, self.multilabel_ = one.classes_, one.multilabel_
 
@@ -327,16 +329,15 @@ class TopKClassifierCV(ShortlistClassifier):
         """Epochs that training that model took."""
         return self._own.n_iter_
 
-    def rows_by_family(self) -> dict[tuple[Any, ...], NDArray]:
-        """The rows of ``cv_results_`` for each family, by its (loss, k, variant, smoothing)."""
+    def rows_by_family(self) -> dict[int, NDArray]:
+        """The rows of ``cv_results_`` for each family, by its number in ``families_``."""
         check_is_fitted(self)
         return rows_by_family(self.cv_results_)
 
     def chosen_row(self, k: int) -> int:
         """The row of ``cv_results_`` with the family and C chosen for a k of ``ks_``."""
         check_is_fitted(self)
-        rows = self.rows_by_family()[tuple(self.losses_[k][name] for name in FAMILY)]
-        return int(rows[self.cv_results_["C"][rows] == self.C_[k]][0])
+        return self._chosen_rows[k]
 
     def check_trainable(self, n_classes: int, multilabel: bool = False) -> None:
         """As :meth:`TopKClassifier.check_trainable`, for every loss that is searched."""
@@ -419,6 +420,8 @@ class TopKClassifierCV(ShortlistClassifier):
                 for k in self.ks_
             ],
             "decided": [self.decided_[k] for k in self.ks_],
+            "rows": [self._chosen_rows[k] for k in self.ks_],
+            "families": self.families_,
             "table": self.cv_results_,
         }
         return {"mean_scores": self.mean_scores_, "std_scores": self.std_scores_}, meta
@@ -431,10 +434,8 @@ class TopKClassifierCV(ShortlistClassifier):
         search.ks_ = tuple(meta["ks"])
         search.cv_results_ = meta["table"]
         search.decided_ = dict(zip(search.ks_, meta["decided"], strict=True))
-        models = meta["models"]
-        chosen = {
-            k: (number, models[number].C)
-            for k, number in zip(search.ks_, meta["chosen"], strict=True)
-        }
-        search._adopt(chosen, {(i, model.C): model for i, model in enumerate(models)})
+        search.families_ = meta["families"]
+        models = [meta["models"][number] for number in meta["chosen"]]
+        rows = dict(zip(search.ks_, meta["rows"], strict=True))
+        search._adopt(rows, dict(zip(search.ks_, models, strict=True)))
         return search

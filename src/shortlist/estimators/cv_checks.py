@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from numbers import Integral
 from typing import Any, Literal
 
-from shortlist._parameters import check_k
+from shortlist._parameters import PLAIN_LOSS_PARAMETERS, check_k
 from shortlist._text import Setting
 from shortlist.errors import ParameterError, WordedError
 from shortlist.estimators.callers import level_outside
@@ -27,14 +27,8 @@ def families_of(search: Any, multilabel: bool = False) -> list[tuple[TopKClassif
     """One unfitted classifier for each family to search, parameters checked, and its loss."""
     names = TopKClassifier._get_param_names()
     shared = {name: getattr(search, name) for name in names if hasattr(search, name)}
-    listed: Sequence[Any] = [search.loss] if search.losses is None else search.losses
-    if isinstance(listed, str | dict) or not hasattr(listed, "__iter__"):
-        raise TypeError(f"losses must be a list of names or dictionaries; got {listed!r}")
     families = []
-    for entry in listed:
-        own = {"loss": entry} if isinstance(entry, str) else entry
-        if not isinstance(own, dict):
-            raise TypeError(f"every entry of losses must be a name or a dictionary; got {entry!r}")
+    for own in _entries(search):
         allowed = sorted(set(names) - _NOT_PER_FAMILY)
         unknown = sorted(set(own) - set(allowed), key=str)
         if unknown:
@@ -46,6 +40,26 @@ def families_of(search: Any, multilabel: bool = False) -> list[tuple[TopKClassif
     if not families:
         raise ParameterError("losses", "must hold at least one family; it is empty")
     return families
+
+
+def settings_of(search: Any, families: list[TopKClassifier]) -> list[dict[str, Any]]:
+    """The ``families_`` of a search: what each of its families is, and what else it set."""
+    return [
+        {name: getattr(family, name) for name in dict.fromkeys((*PLAIN_LOSS_PARAMETERS, *own))}
+        for family, own in zip(families, _entries(search), strict=True)
+    ]
+
+
+def _entries(search: Any) -> list[dict[str, Any]]:
+    """What each entry of ``losses`` sets."""
+    listed: Sequence[Any] = [search.loss] if search.losses is None else search.losses
+    if isinstance(listed, str | dict) or not hasattr(listed, "__iter__"):
+        raise TypeError(f"losses must be a list of names or dictionaries; got {listed!r}")
+    entries = [{"loss": entry} if isinstance(entry, str) else entry for entry in listed]
+    for entry in entries:
+        if not isinstance(entry, dict):
+            raise TypeError(f"every entry of losses must be a name or a dictionary; got {entry!r}")
+    return entries
 
 
 def usable_ks(ks: Any, n_classes: int) -> tuple[int, ...]:

@@ -44,19 +44,40 @@ class Part:
 
 @dataclass(frozen=True)
 class Fold:
-    """Where to train and where to measure."""
+    """Where to train and where to measure.
+
+    ``train`` are rows of ``data``, None is all of them. ``held_out`` are rows of it too, unless
+    there is a ``validation`` set to measure on.
+    """
 
     number: int
     data: Part
     train: NDArray | None
-    held_out: Part | NDArray
+    held_out: NDArray | None
+    validation: Part | None = None
+
+    @property
+    def name(self) -> str:
+        """What to call the held-out examples in messages."""
+        if self.validation is not None:
+            return "the validation set"
+        return f"split {self.number + 1} of cv"
 
     def training_part(self) -> Part:
         return self.data if self.train is None else self.data.take(self.train)
 
     def held_out_part(self) -> Part:
-        held_out = self.held_out
-        return held_out if isinstance(held_out, Part) else self.data.take(held_out)
+        if self.validation is not None:
+            return self.validation
+        assert self.held_out is not None
+        return self.data.take(self.held_out)
+
+    def held_out_labels(self) -> tuple[NDArray, NDArray | None]:
+        """The labels of the held-out examples, and their weights in accuracy."""
+        if self.validation is not None:
+            return self.validation.y, self.validation.counts
+        counts = self.data.counts
+        return self.data.y[self.held_out], None if counts is None else counts[self.held_out]
 
     def bytes_needed(self, n_classes: int) -> int:
         """Memory of one fit on this fold: the solver's, and the copy of the examples."""
@@ -72,9 +93,10 @@ def folds_of(cv: Any, data: Part, groups: Any) -> list[Fold]:
     """The folds that ``cv``, in any of scikit-learn's forms, makes of the data."""
     splitter = check_cv(cv, data.y, classifier=True)
     splits = splitter.split(data.X, data.y, groups)
+    n = len(data.y)
     return [
-        Fold(number, data, *(_as_indices(part, len(data.y)) for part in split))
-        for number, split in enumerate(splits)
+        Fold(number, data, _as_indices(train, n), _as_indices(held_out, n))
+        for number, (train, held_out) in enumerate(splits)
     ]
 
 
@@ -96,8 +118,8 @@ def few_shot_folds(
     for number in range(repeats):
         drawn = [rng.choice(members, shots, replace=False) for members in by_class]
         train = np.sort(np.concatenate(drawn))
-        rest = np.delete(np.arange(len(data.y)), train)
-        folds.append(Fold(number, data, train, rest if validation is None else validation))
+        rest = None if validation is not None else np.delete(np.arange(len(data.y)), train)
+        folds.append(Fold(number, data, train, rest, validation))
     return folds
 
 
@@ -117,7 +139,7 @@ def check_folds(
     for fold in folds:
         trained = fold.data.y if fold.train is None else fold.data.y[fold.train]
         present = np.unique(trained)
-        name, measured, counts = _held_out(fold)
+        name, (measured, counts) = fold.name, fold.held_out_labels()
         if len(present) < 2:
             raise ValueError(
                 f"the training part of {name} holds {len(present)} class(es); training needs at "
@@ -147,23 +169,14 @@ def check_folds(
         )
 
 
-def _held_out(fold: Fold) -> tuple[str, NDArray, NDArray | None]:
-    """What to call the held-out examples, their labels, and their weights in accuracy."""
-    part = fold.held_out
-    if isinstance(part, Part):
-        return "the validation set", part.y, part.counts
-    counts = None if fold.data.counts is None else fold.data.counts[part]
-    return f"split {fold.number + 1} of cv", fold.data.y[part], counts
-
-
 def check_folds_of_several_labels(folds: list[Fold]) -> None:
     """Refuse folds without an example to measure on; training says itself what it lacks."""
     if not folds:
         raise ValueError("cv makes no split")
     for fold in folds:
-        name, _, counts = _held_out(fold)
+        _, counts = fold.held_out_labels()
         if counts is not None and not (counts > 0).any():
-            raise ValueError(f"{name} holds out no example with a label and a positive weight")
+            raise ValueError(f"{fold.name} holds out no example with a label and a positive weight")
 
 
 def joined_parts(data: Part, more: Part) -> Part:

@@ -80,7 +80,7 @@ class Grid:
         return []
 
     def open_edges(self) -> dict[str, NDArray]:
-        """For each end where only the limit stopped the extensions: which columns would go on."""
+        """The ends of the grid that would grow but for the limit, and for which columns."""
         if self.limit == 0:
             return {}
         return {
@@ -116,7 +116,7 @@ class Grid:
         return self._added[side] < self.limit and bool(self._at_edge(side).any())
 
     def _at_edge(self, side: str) -> NDArray:
-        """Which columns have their best C on this edge, and did gain when it was last extended."""
+        """Which columns have their best C at this end, and gained by its last extension."""
         means = self.means()
         edge = 0 if side == "low" else len(means) - 1
         chosen = np.array([best_row(column) for column in means.T])

@@ -95,7 +95,8 @@ class SearchPath:
         self.models = {
             C: kept
             for C, kept in self.models.items()
-            # Twice the tolerance for equals: of equal values the smallest C is chosen.
+            # The choice takes the smallest C of values that are equal up to rounding. Twice that
+            # rounding keeps every model that it may take.
             if (self.outcomes[C].measured.criteria >= best - 2 * ACCURACY_ROUNDING).any()
         }
 
@@ -109,7 +110,7 @@ class SearchPath:
         if measured.score is not None:
             values.append(f"score {measured.score:.4f}")
         name = f"{self.template.loss} k={self.template.k}"
-        if self.fold.train is not None or not isinstance(self.fold.held_out, Part):
+        if self.fold.train is not None or self.fold.validation is None:
             name += f", fold {self.fold.number + 1}"  # a validation set is not a fold
         values[-1] += f" ({outcome.seconds:.1f} s)"
         tell_fit(f"{name}, C={C:g}", values)

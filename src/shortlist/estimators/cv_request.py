@@ -5,8 +5,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils import check_consistent_length
-from sklearn.utils.validation import _check_sample_weight, column_or_1d
+from sklearn.utils.validation import _check_sample_weight
 
 from shortlist._progress import one_line_for_fits
 from shortlist._text import Setting
@@ -14,7 +13,6 @@ from shortlist.errors import WordedError
 from shortlist.estimators.cv_checks import (
     RefitOn,
     check_counts,
-    check_for_several_labels,
     check_own_k,
     families_of,
     refit_on_what,
@@ -23,13 +21,12 @@ from shortlist.estimators.cv_checks import (
 from shortlist.estimators.cv_folds import (
     Fold,
     Part,
-    check_folds,
-    check_folds_of_several_labels,
     few_shot_folds,
     folds_of,
     joined_parts,
 )
 from shortlist.estimators.cv_grid import Grid, grid_of
+from shortlist.estimators.cv_labels import OneLabel, SeveralLabels
 from shortlist.estimators.cv_measure import Measure, scorer_of
 from shortlist.estimators.cv_paths import (
     Choice,
@@ -45,9 +42,6 @@ from shortlist.estimators.linear import TopKClassifier
 from shortlist.estimators.multilabel import is_indicator
 from shortlist.estimators.normalization import normalized
 from shortlist.estimators.parameters import seed_of
-from shortlist.estimators.targets import class_factors, encode_labels
-from shortlist.metrics._indicators import as_indicator
-from shortlist.metrics._inputs import NO_COLUMN, columns_of_labels
 
 
 @dataclass(frozen=True)
@@ -135,8 +129,8 @@ class Request:
         """What the chosen models are trained on."""
         if self.refit_on == "first":
             return self.folds[0].training_part()
-        held_out = self.folds[0].held_out
-        return joined_parts(self.data, held_out) if isinstance(held_out, Part) else self.data
+        validation = self.folds[0].validation
+        return self.data if validation is None else joined_parts(self.data, validation)
 
 
 def request_of(
@@ -150,33 +144,34 @@ def request_of(
     given = X_val is not None or y_val is not None
     refit_on = refit_on_what(search.refit, given, search.shots is not None)
     scorer = scorer_of(search.scoring, search)
-    if several:
-        check_for_several_labels(search)
-    read = _data_of_several_labels if several else _training_data
-    data, classes = read(search, X, y, sample_weight)
+    kind = SeveralLabels if several else OneLabel
+    kind.check_search(search)
+    X, y = check_input(search, X, y=y, ensure_min_samples=2, multi_output=several)
+    weight = _checked_weight(sample_weight, X)
+    labels = kind(y, weight, search.class_weight)
+    data = Part(normalized(X, search.normalize), labels.y, weight, labels.counts)
+    classes = labels.classes
     for _, loss in families:
         loss.check_classes(len(classes))
     check_own_k(search, len(classes))
     ks = usable_ks(search.ks, len(classes))
     validation = None
     if given:
-        check_validation = _validation_of_several_labels if several else _validation_data
-        validation = check_validation(search, X_val, y_val, data, classes)
+        X_val = _validation_features(search, X_val, y_val)
+        held_out = labels.of_validation(y_val, X_val)
+        validation = Part(normalized(X_val, search.normalize), held_out.y, None, held_out.counts)
     seed = seed_of(search.random_state)
     if search.shots is not None:
         folds = few_shot_folds(data, search.shots, search.repeats, seed, validation)
     elif validation is not None:
-        folds = [Fold(0, data, None, validation)]
+        folds = [Fold(0, data, None, None, validation)]
     else:
         folds = folds_of(search.cv, data, groups)
     if refit_on == "nothing" and len(folds) != 1:
         needs = " needs a single split into training and validation; "
         makes = Setting("cv") + f" makes {len(folds)}. Use " + Setting("refit", "all")
         raise WordedError(Setting("refit", "train") + needs + makes + ", or give X_val and y_val.")
-    if several:
-        check_folds_of_several_labels(folds)
-    else:
-        check_folds(folds, families, classes)
+    labels.check_folds(folds, families)
     models = [model.set_params(random_state=seed, normalize=None) for model, _ in families]
     limits = (search.max_extensions, search.patience, search.refine)
     return Request(
@@ -192,31 +187,6 @@ def request_of(
     )
 
 
-def _training_data(search: Any, X: Any, y: Any, sample_weight: Any) -> tuple[Part, NDArray]:
-    X, y = check_input(search, X, y=y, ensure_min_samples=2)
-    sample_weight = _checked_weight(sample_weight, X)
-    classes, codes = encode_labels(y)
-    counts = sample_weight
-    if search.class_weight is not None:
-        weights = np.ones(len(y)) if sample_weight is None else sample_weight
-        factors = class_factors(y, classes, weights, search.class_weight)
-        counts = np.multiply(weights, factors[codes], where=weights > 0, out=np.zeros(len(y)))
-    return Part(normalized(X, search.normalize), y, sample_weight, counts), classes
-
-
-def _data_of_several_labels(
-    search: Any, X: Any, y: Any, sample_weight: Any
-) -> tuple[Part, NDArray]:
-    """Examples with an indicator as a boolean matrix; those without a label do not count."""
-    X, y = check_input(search, X, y=y, ensure_min_samples=2, multi_output=True)
-    sample_weight = _checked_weight(sample_weight, X)
-    right = as_indicator(y, *y.shape)
-    weights = np.ones(len(right)) if sample_weight is None else sample_weight
-    counts = np.where(right.any(axis=1), weights, 0.0)
-    part = Part(normalized(X, search.normalize), right, sample_weight, counts)
-    return part, np.arange(right.shape[1])
-
-
 def _checked_weight(sample_weight: Any, X: Any) -> NDArray | None:
     if sample_weight is None:
         return None
@@ -226,36 +196,8 @@ def _checked_weight(sample_weight: Any, X: Any) -> NDArray | None:
     return checked
 
 
-def _validation_of_several_labels(
-    search: Any, X_val: Any, y_val: Any, data: Part, classes: NDArray
-) -> Part:
-    X_val = _validation_features(search, X_val, y_val)
-    right = as_indicator(y_val, X_val.shape[0], len(classes))
-    counts = np.where(right.any(axis=1), 1.0, 0.0)
-    return Part(normalized(X_val, search.normalize), right, None, counts)
-
-
 def _validation_features(search: Any, X_val: Any, y_val: Any) -> Any:
     if X_val is None or y_val is None:
         missing = "X_val" if X_val is None else "y_val"
         raise ValueError(f"X_val and y_val go together; {missing} is missing")
     return check_input(search, X_val, reset=False)
-
-
-def _validation_data(search: Any, X_val: Any, y_val: Any, data: Part, classes: NDArray) -> Part:
-    X_val = _validation_features(search, X_val, y_val)
-    y_val = column_or_1d(y_val)
-    check_consistent_length(X_val, y_val)
-    # Labels that cannot be compared are refused here, not after the first fits.
-    columns = columns_of_labels(y_val, classes, len(y_val), len(classes), name="y_val")
-    counts = None
-    if search.class_weight is not None:
-        weights = np.ones(len(data.y)) if data.weight is None else data.weight
-        factors = class_factors(data.y, classes, weights, search.class_weight)
-        # A label that has no weight in training, or does not occur there, gets weight one.
-        known = (columns != NO_COLUMN) & np.isfinite(factors[columns])
-        counts = np.where(known, factors[columns], 1.0)
-    return Part(normalized(X_val, search.normalize), y_val, None, counts)
-
-
-# --- options besides the data --------------------------------------------------------------------

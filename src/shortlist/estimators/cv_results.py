@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from shortlist._parameters import PLAIN_LOSS_PARAMETERS
 from shortlist._text import Setting
 from shortlist.errors import Worded
 from shortlist.estimators.callers import level_outside
@@ -16,14 +17,23 @@ from shortlist.estimators.cv_grid import Grid, best_row
 from shortlist.estimators.cv_paths import Choice, FitOutcome, SearchPath
 from shortlist.estimators.linear import TopKClassifier
 
-FAMILY = ("loss", "k", "variant", "smoothing")
+
+def rows_by_family(table: Mapping[str, NDArray]) -> dict[int, NDArray]:
+    """The rows of a search's table for each family, by its number."""
+    numbers = table["family"]
+    return {number: np.flatnonzero(numbers == number) for number in np.unique(numbers).tolist()}
 
 
-def rows_by_family(table: Mapping[str, NDArray]) -> dict[tuple[Any, ...], NDArray]:
-    """The rows of each family of a search's table, which is named by its values of FAMILY."""
-    named = list(zip(*(table[name].tolist() for name in FAMILY), strict=True))
-    families = dict.fromkeys(named)
-    return {each: np.flatnonzero([name == each for name in named]) for each in families}
+def family_name(family: Mapping[str, Any]) -> str:
+    """A family in words: "loss=hinge, k=5, class_weight=balanced".
+
+    Of arrays, dictionaries and functions it says only that they are given.
+    """
+    plain = str | int | float | None
+    return ", ".join(
+        f"{name}={value}" if isinstance(value, plain) else f"{name} given"
+        for name, value in family.items()
+    )
 
 
 @dataclass(frozen=True)
@@ -41,10 +51,11 @@ class Results:
 
     def table(self) -> dict[str, NDArray]:
         """The columns of ``cv_results_``."""
-        table = {
-            name: np.array([getattr(self.families[number], name) for number, _ in self.rows])
-            for name in FAMILY
-        }
+        table = {"family": np.array([number for number, _ in self.rows])}
+        for name in PLAIN_LOSS_PARAMETERS:
+            table[name] = np.array(
+                [getattr(self.families[number], name) for number, _ in self.rows]
+            )
         table["C"] = np.array([C for _, C in self.rows])
         accuracies, certified = self.of_folds("accuracies"), self.of_folds("certified")
         for column, k in enumerate(self.ks):
@@ -62,10 +73,6 @@ class Results:
         )
         return table
 
-    def chosen(self) -> dict[int, Choice]:
-        """The best (family, C) for each k; of equals the first family and the smallest C."""
-        return {k: self.rows[row] for k, row in self._chosen_rows().items()}
-
     def decided(self) -> dict[int, bool]:
         """For each k, whether exact optima at all values of C would lead to the same choice.
 
@@ -75,13 +82,14 @@ class Results:
             return dict.fromkeys(self.ks, False)
         lowest, highest = (self.of_folds(name).mean(axis=1) for name in ("lowest", "highest"))
         decided = {}
-        for column, (k, row) in enumerate(self._chosen_rows().items()):
+        for column, (k, row) in enumerate(self.chosen_rows().items()):
             least, most = lowest[row, column], highest[:, column]
             # If an earlier value were as good, it would have been chosen.
             decided[k] = bool((most[:row] < least).all() and (most[row + 1 :] <= least).all())
         return decided
 
-    def _chosen_rows(self) -> dict[int, int]:
+    def chosen_rows(self) -> dict[int, int]:
+        """The row of the best for each k; of equals the first family and the smallest C."""
         criteria = self.of_folds("criteria").mean(axis=1)
         columns = range(len(self.ks)) if criteria.shape[1] > 1 else [0] * len(self.ks)
         return {
@@ -159,9 +167,9 @@ def summary_of(search: Any) -> str:
     """The text that ``TopKClassifierCV.summary`` returns."""
     families = search.rows_by_family()
     parts: list[str] = []
-    for family, rows in families.items():
+    for number, rows in families.items():
         if len(families) > 1:
-            parts.append(", ".join(f"{n}={v}" for n, v in zip(FAMILY, family, strict=True)))
+            parts.append(family_name(search.families_[number]))
         parts += _aligned(_cells(search, rows))
     return "\n".join([*parts, *(_choice(search, k) for k in search.ks_)])
 

@@ -1,7 +1,7 @@
 """The kinds of examples that a fit takes: in memory, on disk, and held elsewhere.
 
-:func:`examples_of` looks at what the user gave and is the only place that asks for its type. All
-kinds take the same way through a fit from there on.
+:func:`examples_of` looks at what the user gave and chooses its kind. All kinds take the same way
+through a fit from there on. ``limited`` and ``starts`` still tell rows on disk from rows in memory.
 """
 
 from collections.abc import Iterator

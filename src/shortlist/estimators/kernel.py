@@ -121,6 +121,10 @@ class KernelTopKClassifier(PathMixin, CallbackSupportMixin, TrainedClassifier):
     (2, 3)
     """
 
+    # Not parameters here: the kernel decides how examples count, and its matrix has its own limit.
+    normalize: None = None
+    memory_limit: None = None
+
     def __init__(
         self,
         loss: str = "entropy",

@@ -42,10 +42,9 @@ class TopKClassifier(
 
     Parameters
     ----------
-    loss : {"entropy", "smooth_hinge", "hinge", "truncated_entropy", "mixed_entropy", \
-            "mixed_smooth_hinge", "ova_hinge", "ova_smooth_hinge", "ova_logistic", "softmax"}, \
-            default="entropy"
-        See :func:`shortlist.losses.table`. "entropy" at k=1 is softmax regression.
+    loss : str, default="entropy"
+        One of :func:`shortlist.losses.names`, such as "smooth_hinge" or "hinge";
+        :func:`shortlist.losses.table` says what each is. "entropy" at k=1 is softmax regression.
     k : int, default=1
         Size of the shortlist, at most the number of classes less one. Sets the loss (one-vs-all
         losses excepted), the length of ``predict_topk`` and the accuracy that ``score`` reports.

@@ -48,8 +48,8 @@ def check_parameters(estimator: Any, multilabel: bool = False) -> losses.Loss:
         raise ParameterError("checkpoint_every", f"must be seconds, 0 or more; got {seconds!r}")
     if not isinstance(estimator.checkpoint, str | os.PathLike | None):
         raise TypeError(f"checkpoint must be a path or None; got {estimator.checkpoint!r}")
-    check_normalize(getattr(estimator, "normalize", None))  # kernels have no such parameter
-    check_memory_limit(getattr(estimator, "memory_limit", None))
+    check_normalize(estimator.normalize)
+    check_memory_limit(estimator.memory_limit)
     # Names and ranges of the rest are checked where the loss is made.
     return loss_of(estimator, multilabel)
 

@@ -25,10 +25,10 @@ from shortlist.metrics import topk_accuracy_curve, true_label_ranks
 #: Two values a decade over the paper's range, and how far it may be extended.
 EXPONENTS = tuple(range(-10, 7))
 EXTENDED_EXPONENTS = (-14, 10)
-#: So many values in a row that are worse than the best, at every k, end the path. Values as good as
-#: the best do not count: at small C the models of plain hinges differ by a factor only.
+#: A path ends after so many values of C in a row that are worse than the best, at every k. Values
+#: as good as the best do not count: at small C plain hinges have the same model up to a factor.
 MAX_WORSE_VALUES = 5
-#: So many values in a row that did not converge end the path: a larger C is harder still.
+#: A path ends after so many values in a row that did not converge. A larger C is harder still.
 MAX_UNCONVERGED = 2
 #: Accuracies are kept for k = 1, ..., 10.
 MAX_K = 10

@@ -20,7 +20,7 @@ MAX_DESCENT_EPOCHS = 2000
 #: The quick version: examples of each part, exponents of C, passes over the data.
 _QUICK_EXAMPLES, _QUICK_EXPONENTS, _QUICK_EPOCHS = 600, (-4, -2, 0, 2), 300
 #: The paper's range of C.
-_SMALLEST_C, _LARGEST_C = 1e-5, 1e3
+_MIN_C, _MAX_C = 1e-5, 1e3
 _RANKS_PROSE = Prose("ranks")
 
 
@@ -119,7 +119,7 @@ def _on_paper_grid(
     if outcome.parts.val is None or not far or outcome.other_facts:
         return {}
     n = outcome.parts.X_train.shape[0]
-    low, high = math.ceil(math.log10(_SMALLEST_C * n)), math.floor(math.log10(_LARGEST_C * n))
+    low, high = math.ceil(math.log10(_MIN_C * n)), math.floor(math.log10(_MAX_C * n))
     grid = tuple(range(low, high + 1))
     again = {
         m: replace(task, exponents=grid, extended_exponents=(low, high), per_decade=1, scale=1 / n)

@@ -27,7 +27,7 @@ LEVELS = (1e-2, 1e-3, 1e-4, 1e-5)
 #: What the table of times has to know.
 WORDS = {"losses": LOSSES, "solvers": SOLVERS, "sets": SETS, "levels": LEVELS}
 #: The smallest distance that a logarithmic axis shows.
-_SMALLEST_SUBOPTIMALITY = 1e-12
+_MIN_SUBOPTIMALITY = 1e-12
 _TIME = "Time (seconds)"
 _PROSE = Prose("convergence")
 
@@ -41,7 +41,7 @@ class Training:
 
     def suboptimality(self, dual: float) -> list[float]:
         """How far the objective is above a dual, relative to the objective."""
-        return [max((p.primal - dual) / p.primal, _SMALLEST_SUBOPTIMALITY) for p in self.points]
+        return [max((p.primal - dual) / p.primal, _MIN_SUBOPTIMALITY) for p in self.points]
 
     def gaps(self) -> list[float]:
         return [p.relative_gap for p in self.points]

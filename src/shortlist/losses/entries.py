@@ -1,7 +1,8 @@
 """The table of losses: what each is called, what it takes and where it is made.
 
-Nothing is imported here, so that the command offers the names at once. Adding a loss: its kernels
-and the function that makes it in a file of this folder, an entry here, a row in tests/instances.py.
+Nothing heavy is imported here, so that the command offers the names at once. Adding a loss: its
+kernels and the function that makes it in a file of this folder, an entry here, a row in
+tests/instances.py.
 """
 
 from collections.abc import Callable
@@ -10,21 +11,10 @@ from functools import cached_property
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from shortlist._parameters import Parameters
+
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from shortlist.losses.base import Loss
-
-
-class Parameters(NamedTuple):
-    """What :func:`shortlist.losses.get` was given, checked."""
-
-    k: int
-    variant: str
-    smoothing: float
-    multilabel: bool = False
-    margins: "NDArray | None" = None
-    rank_weights: "NDArray | None" = None
 
 
 @dataclass(frozen=True)

@@ -7,10 +7,10 @@ from typing import Any
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import log_expit
 
+from shortlist._parameters import Parameters
 from shortlist._text import Setting
 from shortlist.errors import WordedError
 from shortlist.losses.base import Loss
-from shortlist.losses.entries import Parameters
 from shortlist.losses.entropy import Softmax, TopKEntropy
 from shortlist.losses.entropy_multilabel import MultilabelSoftmax
 from shortlist.losses.hinge_multilabel import MultilabelAlphaHinge, MultilabelBetaHinge

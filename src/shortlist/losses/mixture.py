@@ -23,12 +23,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shortlist._jit import njit
+from shortlist._parameters import Parameters
 from shortlist._text import Setting
 from shortlist.errors import ParameterError
 from shortlist.losses import kernels
 from shortlist.losses.base import Loss
 from shortlist.losses.differences import close_at_label, sum_of_wrong
-from shortlist.losses.entries import Parameters
 from shortlist.losses.entropy import TopKEntropy
 from shortlist.losses.hinge_projection import AlphaHinge, BetaHinge
 from shortlist.losses.kernels import Kernels, register

@@ -7,11 +7,11 @@ from numbers import Integral, Real
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from shortlist._parameters import HINGE_VARIANTS, VARIANTS, check_k
+from shortlist._parameters import HINGE_VARIANTS, VARIANTS, Parameters, check_k
 from shortlist._text import Setting
 from shortlist.errors import ParameterError, WordedError
 from shortlist.losses.base import Loss
-from shortlist.losses.entries import ALIASES, ENTRIES, Entry, Parameters, entry_of, names
+from shortlist.losses.entries import ALIASES, ENTRIES, Entry, entry_of, names
 from shortlist.losses.margins import check_margins
 from shortlist.projections.checks import check_rank_weights, check_variant
 
@@ -58,9 +58,8 @@ def get(
 
     Parameters
     ----------
-    name : "hinge", "smooth_hinge", "entropy", "truncated_entropy", "mixed_smooth_hinge",
-        "mixed_entropy", "ova_hinge", "ova_smooth_hinge" or "ova_logistic"; "softmax" is "entropy"
-        at k = 1.
+    name : one of :func:`names`, such as "hinge"; :func:`table` says what each is. "softmax" is
+        "entropy" at k = 1.
     k : size of the shortlist, from 1 to the number of classes less one. One-vs-all losses do
         not depend on it.
     variant : "alpha" bounds a wrong label's share by s/k, "beta" by 1/k; the same at k = 1.

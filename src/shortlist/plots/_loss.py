@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from shortlist.plots._style import axes_for, line_style, style_curves
+from shortlist.plots._style import axes_for, draw_curves, style_curves
 
 
 class LossDisplay:
@@ -111,12 +111,7 @@ class LossDisplay:
     def plot(self, ax: Any = None, **line_options: Any) -> LossDisplay:
         """Draw into `ax` (new axes by default); `line_options` go to ``ax.plot``."""
         self.ax_, self.figure_ = axes_for(f"{type(self).__name__}.plot", ax)
-        self.lines_ = []
-        for number, (name, values) in enumerate(self.values.items()):
-            # Thinner and thinner, so that a curve shows beneath another that coincides with it.
-            width = max(3.0 - 0.3 * number, 1.2)
-            options = {"label": name, "linewidth": width} | line_style(number) | line_options
-            self.lines_ += self.ax_.plot(self.t, values, **options)
+        self.lines_ = draw_curves(self.ax_, self.t, self.values, line_options)
         shades = np.linspace(0.35, 0.75, max(len(self.errors), 1))
         for shade, (k, error) in zip(shades, self.errors.items(), strict=False):
             self.ax_.plot(

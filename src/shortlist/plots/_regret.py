@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from shortlist.plots._loss import named_losses
-from shortlist.plots._style import axes_for, line_style, style_curves
+from shortlist.plots._style import axes_for, draw_curves, style_curves
 
 _EPSILONS = (0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
 _SMOOTHINGS = tuple(2.0 ** np.arange(-4.0, 4.5, 0.5))
@@ -131,13 +131,7 @@ class RegretBoundDisplay:
     def plot(self, ax: Any = None, **line_options: Any) -> RegretBoundDisplay:
         """Draw into `ax` (new axes by default); `line_options` go to ``ax.plot``."""
         self.ax_, self.figure_ = axes_for(f"{type(self).__name__}.plot", ax)
-        self.lines_ = []
-        for number, (name, values) in enumerate(self.values.items()):
-            # Thinner and thinner, so that a curve shows beneath another that coincides with it.
-            width = max(3.0 - 0.3 * number, 1.2)
-            options: dict[str, Any] = {"label": name, "linewidth": width, "marker": "o"}
-            options |= {"markersize": width + 1.0} | line_style(number)
-            self.lines_ += self.ax_.plot(self.x, values, **(options | line_options))
+        self.lines_ = draw_curves(self.ax_, self.x, self.values, line_options, marker="o")
         style_curves(self.ax_)
         if self.log_x:
             self.ax_.set_xscale("log")

@@ -19,10 +19,11 @@ class SearchDisplay:
     table : mapping
         As ``TopKClassifierCV.cv_results_``.
     chosen : mapping
-        As ``TopKClassifierCV.C_``: the k to draw, and the C chosen for each.
+        The k to draw, and the row of the table chosen for each, as
+        ``TopKClassifierCV.chosen_row(k)``. The family of that row is drawn.
     losses : mapping, optional
-        As ``TopKClassifierCV.losses_``: the family chosen for each k. Needed where the table has
-        several families; for each k the chosen one is drawn.
+        As ``TopKClassifierCV.losses_``: the family chosen for each k. Where the table has several
+        families, labels name it.
 
     Attributes
     ----------
@@ -34,7 +35,7 @@ class SearchDisplay:
     def __init__(
         self,
         table: Mapping[str, NDArray],
-        chosen: Mapping[int, float],
+        chosen: Mapping[int, int],
         losses: Mapping[int, Mapping[str, Any]] | None = None,
     ) -> None:
         self.table = table
@@ -50,7 +51,7 @@ class SearchDisplay:
         for k in wanted:
             if k not in search.C_:
                 raise ValueError(f"the search has chosen models for k in {search.ks_}, not for {k}")
-        chosen = {k: search.C_[k] for k in wanted}
+        chosen = {k: search.chosen_row(k) for k in wanted}
         return cls(search.cv_results_, chosen, search.losses_).plot(ax)
 
     def plot(self, ax: Any = None) -> SearchDisplay:
@@ -79,22 +80,23 @@ class SearchDisplay:
             self.ax_.fill_between(
                 Cs, means - stds, means + stds, color=style["color"], alpha=0.15, linewidth=0
             )
-        best = Cs == self.chosen[k]
+        best = rows == self.chosen[k]
         (self.marks_[k],) = self.ax_.plot(
             Cs[best], means[best], marker="*", markersize=12, color=style["color"], linestyle="none"
         )
 
     def _rows(self, k: int) -> NDArray:
-        if self.losses is None:
-            return np.arange(len(self.table["C"]))
-        from shortlist.estimators.cv_results import FAMILY, rows_by_family
-
-        return rows_by_family(self.table)[tuple(self.losses[k][name] for name in FAMILY)]
+        families = self.table["family"]
+        return np.flatnonzero(families == families[self.chosen[k]])
 
     def _name(self, k: int) -> str:
-        from shortlist.estimators.cv_results import rows_by_family
+        from shortlist._parameters import PLAIN_LOSS_PARAMETERS
+        from shortlist.estimators.cv_results import family_name
 
-        several = len(rows_by_family(self.table)) > 1
+        several = len(np.unique(self.table["family"])) > 1
         if self.losses is None or not several:
             return f"top-{k}"
-        return f"top-{k} ({self.losses[k]['loss']}, k={self.losses[k]['k']})"
+        family = self.losses[k]
+        more = {name: value for name, value in family.items() if name not in PLAIN_LOSS_PARAMETERS}
+        own = family_name({"k": family["k"], **more})
+        return f"top-{k} ({family['loss']}, {own})"

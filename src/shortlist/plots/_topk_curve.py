@@ -11,7 +11,7 @@ from shortlist.metrics import estimator_scores, topk_accuracy_curve
 from shortlist.plots._style import axes_for, line_style, style_curves
 
 #: Beyond this many points markers merge into a thick line.
-_MOST_MARKERS = 30
+_MAX_MARKERS = 30
 
 
 class TopKCurveDisplay:
@@ -101,7 +101,7 @@ class TopKCurveDisplay:
 
         name = self.name if name is None else name
         options: dict[str, Any] = line_style(len(self.ax_.lines))
-        if len(self.k) <= _MOST_MARKERS:
+        if len(self.k) <= _MAX_MARKERS:
             options |= {"marker": "o", "markersize": 4}
         if name is not None:
             options["label"] = name

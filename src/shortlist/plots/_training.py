@@ -23,7 +23,7 @@ _AXIS_LABELS = {
 #: Quantities that fall by orders of magnitude towards zero.
 _LOGARITHMIC = frozenset({"relative_gap", "gap"})
 #: Rounding may make a gap zero or negative; a logarithmic axis shows it at this level instead.
-_SMALLEST_GAP = float(np.finfo(np.float64).eps)
+_MIN_GAP = float(np.finfo(np.float64).eps)
 
 
 @dataclass(frozen=True)
@@ -123,7 +123,7 @@ class ConvergenceDisplay:
         self.lines_ = []
         for name, horizontal, vertical in columns:
             if y in _LOGARITHMIC:
-                vertical = np.maximum(vertical, _SMALLEST_GAP)
+                vertical = np.maximum(vertical, _MIN_GAP)
             recorded = ~np.isnan(horizontal) & ~np.isnan(vertical)
             options: dict[str, Any] = {"label": name, "marker": "o", "markersize": 3}
             options |= line_style(len(self.ax_.lines))

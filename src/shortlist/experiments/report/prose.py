@@ -1,15 +1,16 @@
 """The words of sections: Jinja templates in ``assets``, one for each experiment.
 
-A template holds blocks, which are called by their names. Blank lines part the paragraphs of a
-block; within a paragraph the lines are joined, unless they begin with |, as rows of a table do. The
-block of a table, figure, remark or section begins with its title: a paragraph of its own, with # in
-front. A paragraph is Markdown in a small way: **strong**, *emphasis*, `code` and [links](#anchor).
+A template holds blocks, which are called by their names. A block is Markdown: headings (#),
+paragraphs, quotes (>) and tables, and within a line **strong**, *emphasis*, `code` and
+[links](#anchor). The block of a table, figure, remark or section begins with its title, a heading.
 """
 
 import math
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cache
+from itertools import pairwise
 from typing import Any
 
 from shortlist.experiments.report.model import Figure, Remark, Rows, Section, Table, Value
@@ -18,6 +19,16 @@ from shortlist.plots.charts import Panel
 Facts = Mapping[str, Any]
 #: A statement such as "k > 1" is not to be broken over two lines.
 _RELATION = re.compile(r"\b([a-zA-Z]) (=|<|>) (?=\d)")
+
+
+@dataclass
+class _Text:
+    """A heading and what stands under it; lines are Markdown without breaks."""
+
+    title: str = ""
+    paragraphs: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    rows: list[list[str]] = field(default_factory=list)
 
 
 class Prose:
@@ -30,59 +41,91 @@ class Prose:
         self._name = f"{name}.md.j2"
 
     def paragraphs(self, block: str, **facts: Any) -> list[str]:
-        """The paragraphs of a block; those left empty are left out."""
-        template = _environment().get_template(self._name)
-        text = "".join(template.blocks[block](template.new_context(facts)))
-        parts = re.split(r"\n\s*\n|\n(?=\|)", text)
-        found = (re.sub(r"[ \n]+", " ", part).strip() for part in parts)
-        return [paragraph for paragraph in found if paragraph]
+        """The paragraphs of a block."""
+        return [line for text in self._texts(block, facts) for line in text.paragraphs]
 
     def remarks(self, block: str, facts: Facts) -> list[Remark]:
         """The remarks of a block, if any: each begins with its topic."""
-        told = "\n".join(["", *self.paragraphs(block, **facts)]).split("\n# ")[1:]
-        return [Remark(topic, " ".join(texts)) for topic, *texts in map(str.splitlines, told)]
+        told = self._texts(block, facts)
+        return [Remark(text.title, " ".join(text.paragraphs)) for text in told]
 
     def figure(self, block: str, panels: Sequence[Panel], facts: Facts, name: str = "") -> Figure:
-        title, texts = self._titled(block, facts)
-        return Figure(name or block, title, " ".join(texts), panels)
+        text = self._titled(block, facts)
+        return Figure(name or block, text.title, " ".join(text.paragraphs), panels)
 
     def table(
         self, block: str, columns: Sequence[str], rows: Rows, facts: Facts, **options: Any
     ) -> Table:
-        """A table. Paragraphs with > in front are its notes, the others its caption."""
-        name, (title, texts) = options.pop("name", block), self._titled(block, facts)
-        notes = [text.removeprefix("> ") for text in texts if text.startswith("> ")]
-        caption = " ".join(text for text in texts if not text.startswith(("> ", "|")))
-        return Table(name, title, columns, rows, caption, notes, **options)
+        """A table. The paragraphs of its block are its caption, quotes are its notes."""
+        return _table(block, self._titled(block, facts), columns, rows, **options)
 
     def written_table(self, block: str, facts: Facts, **options: Any) -> Table:
-        """A table of words. Its block holds the headings, then the rows; |-| begins a group."""
-        lines = [text for text in self.paragraphs(block, **facts) if text.startswith("|")]
-        starts = [place for place, line in enumerate(lines) if line == "|-|"]
-        rows = [line.split("|")[1:-1] for line in lines if line != "|-|"]
-        cells = [[cell.strip() for cell in row] for row in rows]
-        groups = [place - 1 - number for number, place in enumerate(starts)]
-        return self.table(block, cells[0], cells[1:], facts, groups=groups, **options)
+        """A table of words, which its block holds. An empty row begins a group."""
+        text = self._titled(block, facts)
+        columns, *lines = text.rows
+        rows, groups = [], []
+        for cells in lines:
+            if any(cells):
+                rows.append(cells)
+            else:
+                groups.append(len(rows))
+        return _table(block, text, columns, rows, groups=groups, **options)
 
     def section(self, name: str, facts: Facts, **parts: Any) -> Section:
         """A section: the block "section", and "headlines", "protocol", "remarks" if there are any.
 
-        A headline is a number between ** and what it is.
+        A headline is a strong number and what it is.
         """
-        title, paragraphs = self._titled("section", facts)
+        text = self._titled("section", facts)
         known = _environment().get_template(self._name).blocks
         headlines, protocol = (
             self.paragraphs(block, **facts) if block in known else []
             for block in ("headlines", "protocol")
         )
-        told = [(n, what.strip()) for _, n, what in (each.split("**") for each in headlines)]
         if "remarks" in known:
             parts["remarks"] = self.remarks("remarks", facts)
-        return Section(name, title, paragraphs, headlines=told, protocol=protocol, **parts)
+        told = [_headline(line) for line in headlines]
+        return Section(
+            name, text.title, text.paragraphs, headlines=told, protocol=protocol, **parts
+        )
 
-    def _titled(self, block: str, facts: Facts) -> tuple[str, list[str]]:
-        title, *texts = self.paragraphs(block, **facts)
-        return title.removeprefix("# "), texts
+    def _titled(self, block: str, facts: Facts) -> _Text:
+        (text,) = self._texts(block, facts)
+        return text
+
+    def _texts(self, block: str, facts: Facts) -> list[_Text]:
+        """What stands under each heading of a block, or in a block without any."""
+        template = _environment().get_template(self._name)
+        texts: list[_Text] = []
+        tokens = _parser().parse("".join(template.blocks[block](template.new_context(facts))))
+        for opening, token in pairwise(tokens):
+            line = re.sub(r"[ \n]+", " ", token.content)
+            if opening.type == "heading_open":
+                texts.append(_Text(line))
+                continue
+            texts = texts or [_Text()]
+            if opening.type == "paragraph_open":
+                (texts[-1].notes if opening.level else texts[-1].paragraphs).append(line)
+            elif opening.type == "tr_open":
+                texts[-1].rows.append([])
+            elif opening.type in ("th_open", "td_open"):
+                texts[-1].rows[-1].append(line)
+        return texts
+
+
+def _table(
+    block: str, text: _Text, columns: Sequence[str], rows: Rows, name: str = "", **options: Any
+) -> Table:
+    caption = " ".join(text.paragraphs)
+    return Table(name or block, text.title, columns, rows, caption, text.notes, **options)
+
+
+def _headline(line: str) -> tuple[str, str]:
+    """The strong text that a line begins with, and the rest; both without marks."""
+    tokens = _inline(_parser().parseInline(line))
+    end = [token.type for token in tokens].index("strong_close")
+    number, rest = ("".join(t.content for t in part) for part in (tokens[:end], tokens[end:]))
+    return number, rest.strip()
 
 
 def templates(*, autoescape: bool) -> Any:
@@ -137,8 +180,10 @@ def is_strong(text: str) -> bool:
 def _parser() -> Any:
     from markdown_it import MarkdownIt
 
-    rules = ["emphasis", "backticks", "link", "escape", "balance_pairs", "fragments_join"]
-    return MarkdownIt("zero").enable(rules)
+    blocks = ["heading", "blockquote", "table"]
+    marks = ["emphasis", "backticks", "link", "escape", "balance_pairs", "fragments_join"]
+    # No lists and no HTML: a line may begin with "3. " or hold a "<".
+    return MarkdownIt("zero").enable([*blocks, *marks])
 
 
 def _inline(tokens: Any) -> list[Any]:

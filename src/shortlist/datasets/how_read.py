@@ -20,7 +20,7 @@ _BASE_REASONS = {
     "no index 0": " (guessed: there is no index 0)",
 }
 # The largest number of features that 32-bit indices can address.
-_LARGEST_NUMBER = 2**31
+_MAX_NUMBER = 2**31
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class Reading:
     Attributes
     ----------
     format : str
-        The file's format, one of :data:`shortlist.datasets.read.FORMATS`.
+        The file's format, one of :data:`shortlist._parameters.FORMATS`.
     n_features : int
     feature_names : tuple of str or None
         The features' names in order, where the file has any.
@@ -177,7 +177,7 @@ def _is_name_pair(value: Any) -> bool:
 
 _CHECKS: dict[str, Any] = {
     "format": _is_text,
-    "n_features": lambda value: _is_number(value) and 1 <= value <= _LARGEST_NUMBER,
+    "n_features": lambda value: _is_number(value) and 1 <= value <= _MAX_NUMBER,
     "feature_names": _all(_is_text),
     "columns": _all(_is_text),
     "label": _is_column,
