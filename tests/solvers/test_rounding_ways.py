@@ -141,19 +141,30 @@ def test_an_intercept_that_is_not_regularised(row, C, dtype):
     assert solution.result.dual > 0
 
 
-@PRECISIONS
-@pytest.mark.parametrize("matrix", [np.asarray, csr_matrix], ids=["dense", "csr"])
-@pytest.mark.parametrize(
-    ("row", "duals"),
-    [(row, duals) for row in (SOFTMAX, HINGE, SMOOTH) for duals in ("memory", "mapped")]
-    + [(SOFTMAX, "none"), (SMOOTH, "none")],
-    ids=lambda each: each if isinstance(each, str) else each.id,
-)
+KINDS_OF_DUALS = [
+    (row, duals) for row in (SOFTMAX, HINGE, SMOOTH) for duals in ("memory", "mapped")
+]
+KINDS_OF_DUALS += [(SOFTMAX, "none"), (SMOOTH, "none")]
+MATRICES = {"dense": np.asarray, "csr": csr_matrix}
+# Each pair of duals, matrix and precision in one case of two: the rounding of each is its own.
+PIECES = [
+    pytest.param(
+        *(row, duals, matrix, dtype),
+        id=f"{row.id}-{duals}-{matrix}-{np.dtype(dtype).name}",
+        marks=pytest.mark.slow if duals == "mapped" and (matrix == "csr") == wide else (),
+    )
+    for row, duals in KINDS_OF_DUALS
+    for matrix in MATRICES
+    for wide, dtype in enumerate((np.float32, np.float64))
+]
+
+
+@pytest.mark.parametrize(("row", "duals", "matrix", "dtype"), PIECES)
 def test_rows_in_pieces(row, duals, matrix, dtype):
     X, y = few_examples()
     for C in (1e-3, 1.0, 1e3):
         cost = np.full(FEW, C)
-        storage = PiecedStorage(rows_on_disk(matrix(X.astype(dtype))), BIAS, 5, duals)
+        storage = PiecedStorage(rows_on_disk(MATRICES[matrix](X.astype(dtype))), BIAS, 5, duals)
         assert storage.n_pieces == 4
         problem = Problem(storage, Costs(y, cost), 4, row.loss())
         solution = train(problem, tol=1e-3, max_epochs=100, seed=0)

@@ -124,3 +124,12 @@ def test_joint_steps_of_two_threads_are_those_of_one_but_for_rounding():
     one, two = found
     assert np.abs(one.duals).max() > 0.0
     np.testing.assert_allclose(one.weights, two.weights, atol=1e-6)
+
+
+@pytest.mark.usefixtures("always")
+def test_a_crew_that_has_gone_home_is_not_waited_for():
+    problem, state = state_after_an_epoch(listed=False)
+    with Crew(2) as crew:
+        pass
+    given = (problem.storage, problem.loss, state, problem.costs, np.random.default_rng(0), crew)
+    assert polish_support(*given) > 0.0

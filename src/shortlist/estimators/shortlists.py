@@ -17,7 +17,7 @@ from shortlist.estimators.callers import is_called_from, is_refitted_by_own_scor
 from shortlist.estimators.multilabel import indicator_of
 from shortlist.estimators.parameters import check_parameters, loss_of
 from shortlist.losses import Loss
-from shortlist.losses.registry import with_probabilities
+from shortlist.losses.registry import entry_of, with_probabilities
 from shortlist.metrics._indicators import as_indicator, hit_rate
 from shortlist.metrics._ranks import top_columns
 
@@ -121,7 +121,7 @@ class ShortlistClassifier(ClassifierMixin, BaseEstimator):
     @property
     def _separable(self) -> bool:
         """Whether every class has a model of its own."""
-        return self.make_loss(self.multilabel_).separable
+        return entry_of(self.loss).separable
 
     def _warn_if_chosen_by_own_score(self) -> None:
         """Warn, in the user's process, of a search over k that let each model choose its score."""

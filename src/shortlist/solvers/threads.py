@@ -46,8 +46,13 @@ class Crew:
         first = work(*arguments[0])
         return [first, *(other.result() for other in others)]
 
+    @property
+    def awake(self) -> int:
+        """How many threads can run at the same time now: one outside of the context."""
+        return 1 if self._pool is None else self.size
+
     def together(self, threads: int, work: Callable[[int], Any]) -> list[Any]:
-        """``work(thread)`` in so many threads at the same time, at most ``size``: they may meet."""
+        """``work(thread)`` in so many threads at once, at most ``awake``: they may meet."""
         return self.run(work, [(thread,) for thread in range(threads)])
 
     def assisted(self, lead: Callable[[], Any], assistants: Sequence[Callable[[], Any]]) -> Any:

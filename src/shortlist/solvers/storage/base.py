@@ -103,7 +103,7 @@ class Support:
         change; these are put first in ``order``.
         """
         bounds = self.part(order)
-        threads = min(self.crew.size, 1 + (bounds.size > 2))
+        threads = min(self.crew.awake, 1 + (bounds.size > 2))
         signals = np.zeros(threads * SIGNAL_STRIDE, np.int64)
         found = np.zeros((bounds.size - 1, 5))
         given = (

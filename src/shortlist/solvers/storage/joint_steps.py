@@ -57,7 +57,7 @@ class JointSteps:
 
     def step(self, loss: Loss, crew: Crew) -> float:
         """Take the best step, if it raises the dual objective; returns by how much."""
-        threads = crew.size
+        threads = crew.awake
         by_example = np.linspace(0, self.numbers.size, threads + 1).astype(np.int64)
         by_class = np.linspace(0, len(self.weights), threads + 1).astype(np.int64)
         given = (
