@@ -104,6 +104,7 @@ def test_two_threads_visit_as_one(listed):
             for _ in range(5):
                 gap, entries, moved = support.visit(problem.loss, order)
                 results.append((gap, entries, moved, *order[:moved]))
+        support.settle()
         assert results[0][0] > results[-1][0] > 0.0
         found.append((results, support.by_class.tobytes(), as_array(state.duals).tobytes()))
     assert found[0] == found[1]

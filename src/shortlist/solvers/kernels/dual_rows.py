@@ -9,7 +9,8 @@
     taken_from(duals, i, slot)                    read it again
 
 A pool (``solvers.duals.Pool``) keeps the entries that are not zero. For many visits on the support
-those of an array are listed once (:class:`ListedRows`): to look for them takes as long as a visit.
+those of an array are copied to lists (:class:`ListedRows`): to look for them takes as long as a
+visit, and they lie anywhere in memory.
 """
 
 from typing import Any, NamedTuple
@@ -23,13 +24,13 @@ from shortlist.projections.selection import ENTRIES_OF_STRIDE, any_nonzero
 
 
 class ListedRows(NamedTuple):
-    """Rows of an array, and the classes of each that are not zero or right.
+    """Entries of an array's rows that are not zero or right, copied: those of a row lie together.
 
-    Those of example i are ``classes[begin[r]]`` to ``classes[begin[r + 1]]``, r = ``places[i]``.
-    Entries may become zero, and are not gathered then; no others may change.
+    Those of example i are ``begin[r]`` to ``begin[r + 1]`` of ``values`` and ``classes``, r =
+    ``places[i]``. Entries may become zero, and are not gathered then; no others may change.
     """
 
-    rows: NDArray
+    values: NDArray
     places: NDArray
     begin: NDArray
     classes: NDArray
@@ -91,8 +92,9 @@ def _fetch_place_in_list(duals, i):
 
 @njit
 def _fetch_listed(duals, i):
-    prefetch(duals.begin, duals.places[i], 1)
-    _fetch_dense(duals.rows, i)
+    first = duals.begin[duals.places[i]]
+    prefetch(duals.values, first, 1)
+    prefetch(duals.classes, first, 1)
 
 
 @njit
@@ -197,10 +199,10 @@ def _gather_listed(duals, i, y, classes, slots, v):
     place = duals.places[i]
     for e in range(duals.begin[place], duals.begin[place + 1]):
         j = duals.classes[e]
-        if duals.rows[i, j] != 0 or is_right(y, j):
+        if duals.values[e] != 0 or is_right(y, j):
             classes[count] = j
-            slots[count] = j
-            v[count] = duals.rows[i, j]
+            slots[count] = e
+            v[count] = duals.values[e]
             count += 1
     return count
 
@@ -226,7 +228,7 @@ def _put_dense(duals, i, slot, value):
 
 @njit
 def _put_listed(duals, i, slot, value):
-    duals.rows[i, slot] = value
+    duals.values[slot] = value
 
 
 @njit
@@ -237,6 +239,11 @@ def _put_sparse(duals, i, slot, value):
 @njit
 def _take_dense(duals, i, slot):
     return duals[i, slot]
+
+
+@njit
+def _take_listed(duals, i, slot):
+    return duals.values[slot]
 
 
 @njit
@@ -276,4 +283,4 @@ def put(duals, i, slot, value):
 
 @overloaded
 def taken_from(duals, i, slot):
-    return _take_dense if is_array(duals) else _take_sparse
+    return _one_of(duals, _take_dense, _take_listed, _take_sparse)

@@ -7,8 +7,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shortlist.losses.base import Loss
-from shortlist.solvers.duals import array_of, readable, rows_at_once, writable
+from shortlist.solvers.duals import array_of, rows_at_once, writable
 from shortlist.solvers.kernels.dual_rows import ListedRows
+from shortlist.solvers.kernels.joint import LAST_DUAL
 from shortlist.solvers.kernels.joint_features import list_support
 from shortlist.solvers.kernels.support import MEASURE_EVERY
 from shortlist.solvers.kernels.visit import visit_in_turn
@@ -56,13 +57,12 @@ class FeatureSupport(Support):
         m = len(self.by_class)
         if m < MIN_CLASSES_TO_LIST:
             return
-        begin, classes, _, _ = self._list_support()
+        begin, classes, _, past = self._list_support()
         n = len(self.duals)
-        whole = array_of(self.duals)
-        if whole is not None:
+        if array_of(self.duals) is not None:
             places = np.empty(n, np.int64)
             places[self.numbers] = np.arange(self.numbers.size)
-            self.listed = ListedRows(whole, places, begin, classes)
+            self.listed = ListedRows(past[LAST_DUAL].copy(), places, begin, classes)
         if m <= MAX_CLASSES and self._is_long(self.numbers.size):
             self.teams = make_teams(self.numbers, begin, classes, n, m)
 
@@ -80,7 +80,7 @@ class FeatureSupport(Support):
 
     def _list_support(self) -> Any:
         room = np.empty(len(self.by_class), self.by_class.dtype)
-        return list_support(readable(self.duals), self.numbers, self.y, room)
+        return list_support(self.kept_duals(), self.numbers, self.y, room)
 
     def step_jointly(self, loss: Loss) -> float:
         if self.not_worth_it:
@@ -101,11 +101,15 @@ class FeatureSupport(Support):
         listed = self._list_support()
         self.not_worth_it = PASSES_OVER_WEIGHTS * weights.size > 2.0 * listed[1].size * self.width
         if not self.not_worth_it:
-            given = (self.view, self.numbers, weights, self.y, self.cost, readable(self.duals))
+            given = (self.view, self.numbers, weights, self.y, self.cost, self.kept_duals())
             self.joint = JointSteps(*given, *listed)
             self.first_rounding = self.rounding
 
     def settle(self) -> None:
+        whole = array_of(self.duals)
+        if self.listed is not None and whole is not None:
+            owners = np.repeat(self.numbers, np.diff(self.listed.begin))
+            whole[owners, self.listed.classes] = self.listed.values
         if self.joint is None or not self.joint.taken:
             return
         self.by_class = self.joint.weights_anew()
