@@ -180,7 +180,8 @@ for memory.MAX_DENSE_DUAL_BYTES in (0, large):
         fit(f"lists {memory.MAX_DENSE_DUAL_BYTES} {kind}", problem_of(smooth, 1.0, kind))
     fit(f"lists of several {memory.MAX_DENSE_DUAL_BYTES}", problem_of(several, y=pairs))
 feature_support.MIN_CLASSES_TO_LIST = usual["MIN_CLASSES_TO_LIST"]
-fit("joint steps of an array", problem_of(smooth, 1.0, "dense"))
+for kind in ("dense", "csr"):
+    fit(f"joint steps of an array, {kind}", problem_of(hinge, 1.0, kind))
 vars(feature_support).update(usual)
 lists = duals.SparseDuals(3, 4, float)
 duals.store(lists, slice(0, 3), y[:3], W[:3])
