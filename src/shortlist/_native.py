@@ -16,7 +16,7 @@ from numba import types
 from numba.extending import intrinsic
 
 from shortlist._blas import Call
-from shortlist._jit import DISABLED, njit
+from shortlist._jit import DISABLED, njit, overloaded
 
 # Rounds of a waiting loop before the thread offers its core to others: about a tenth of a
 # millisecond. On a busy machine the thread that is waited for may need this core.
@@ -197,6 +197,13 @@ def _wait_for_all(blas, signals, line, value):
     return True
 
 
+@njit
+def _meet(blas, signals, thread, threads, turn):
+    _store_signal(signals, thread * SIGNAL_STRIDE, turn)
+    for other in range(threads):
+        _wait_for(blas, signals, other * SIGNAL_STRIDE, turn)
+
+
 if DISABLED:
     # Kernels run as plain Python: no thread waits for another.
 
@@ -215,7 +222,8 @@ if DISABLED:
         signals[place] = value
 
     def meet(blas, signals, thread, threads, turn):
-        raise RuntimeError("kernels without compilation run on one thread")
+        if threads > 1:
+            raise RuntimeError("kernels without compilation run on one thread")
 
     def publish(source, target):
         target[:] = source
@@ -249,16 +257,14 @@ else:
         """Let other threads see ``value`` here, and all that this thread wrote before."""
         _store_signal(signals, place, value)
 
-    @njit
+    @overloaded(apart=True)
     def meet(blas, signals, thread, threads, turn):
         """Wait until all threads are here, and see what they wrote before.
 
         ``turn`` is positive and rises from meeting to meeting. A thread has the number at
         ``thread`` times SIGNAL_STRIDE for itself.
         """
-        _store_signal(signals, thread * SIGNAL_STRIDE, turn)
-        for other in range(threads):
-            _wait_for(blas, signals, other * SIGNAL_STRIDE, turn)
+        return _meet
 
     @njit
     def publish(source, target):

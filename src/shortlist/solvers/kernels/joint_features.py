@@ -111,7 +111,7 @@ def joint_step_of_features(
     _add_directions(
         loss, linear, own, here, weights, last, step, y, cost, duals, classes, slots, joint, terms
     )
-    _meet(blas, signals, thread, threads, 1)
+    meet(blas, signals, thread, threads, 1)
     t1, t2 = solve_for_two(_sum_of_rows(joint.terms))
     rise = 0.0
     least = 0.0
@@ -120,7 +120,7 @@ def joint_step_of_features(
         if t1 == 0.0 and t2 == 0.0:
             break
         # All have read the terms.
-        _meet(blas, signals, thread, threads, turn)
+        meet(blas, signals, thread, threads, turn)
         a, b = joint.now.dtype.type(length * t1), joint.now.dtype.type(length * t2)
         for e in range(here[0], here[own.shape[0]]):
             joint.target[e] = joint.now[e] + (a * joint.change[e] + b * joint.past[DUAL_STEP, e])
@@ -129,11 +129,11 @@ def joint_step_of_features(
         terms[RISE], terms[COUNT] = rise_of_conjugates(
             loss, w.shape[0], own, y, cost, here, classes, joint.now, joint.target, outside
         )
-        _meet(blas, signals, thread, threads, turn + 1)
+        meet(blas, signals, thread, threads, turn + 1)
         if thread == 0:
             least, rise = _judge(rows, numbers, w, cost, begin, classes, joint, by_example)
             joint.answer[0], joint.answer[1] = least, rise
-        _meet(blas, signals, thread, threads, turn + 2)
+        meet(blas, signals, thread, threads, turn + 2)
         least, rise = joint.answer[0], joint.answer[1]
         if rise > least:
             break
@@ -141,12 +141,6 @@ def joint_step_of_features(
     taken = rise > least
     _end(taken, own, here, weights, last, step, moved, duals, slots, joint)
     return rise if taken else 0.0
-
-
-@njit
-def _meet(blas, signals, thread, threads, turn):
-    if threads > 1:
-        meet(blas, signals, thread, threads, turn)
 
 
 @njit
