@@ -21,7 +21,15 @@ from shortlist._blas import (
     multiply_by_transposed,
 )
 from shortlist._jit import njit, overloaded
-from shortlist._native import announce, borrowed, keep, prefetch, publish, wait_for
+from shortlist._native import (
+    SIGNAL_STRIDE,
+    announce,
+    borrowed,
+    keep,
+    prefetch,
+    publish,
+    wait_for,
+)
 from shortlist.losses.kernels import ascend
 from shortlist.solvers.kernels.changes import add_earlier, add_to_weights, note_change
 from shortlist.solvers.kernels.dual_rows import close_row, fetch_place, fetch_row, open_row
@@ -43,7 +51,6 @@ ROWS_OF_PANEL = 64
 ROWS_AHEAD = 2
 # Places of the signals between threads, a cache line apart.
 READY, GATHERED, DONE = 0, 8, 16
-SIGNALS_PER_THREAD = 8
 # Announced as READY when there is nothing more to do.
 ALL_DONE = 1 << 62
 
@@ -304,7 +311,7 @@ def _multiply_with_assistants(
     _change_slab(blas, b, order, w, rows, changes.deltas, changes, bounds, 0, by_class)
     _score_slab(blas, b, order, w, rows, scores[0], bounds, 0, by_class)
     for t in range(1, threads):
-        wait_for(blas, signals, DONE + SIGNALS_PER_THREAD * t, b + 1)
+        wait_for(blas, signals, DONE + SIGNAL_STRIDE * t, b + 1)
         for c in range(count):
             for j in range(scores.shape[2]):
                 scores[0, c, j] += scores[t, c, j]
@@ -328,7 +335,7 @@ def assist_blocks(blas, x, bias, order, w, exchange, changes, bounds, signals, b
         _change_slab(blas, b, order, w, rows, deltas, changes, bounds, thread, by_class)
         _score_slab(blas, b, order, w, rows, scores, bounds, thread, by_class)
         publish(scores, exchange.scores[thread])
-        announce(signals, DONE + SIGNALS_PER_THREAD * thread, b + 1)
+        announce(signals, DONE + SIGNAL_STRIDE * thread, b + 1)
         if thread == 1 and b + 1 < n_blocks:
             following = order[(b + 1) * size : (b + 2) * size]
             gather_rows(x, bias, following, gathered)

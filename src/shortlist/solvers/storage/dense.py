@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shortlist._blas import blas_for
+from shortlist._native import SIGNAL_STRIDE
 from shortlist.losses.base import Loss
 from shortlist.solvers.duals import rows_at_once, writable
 from shortlist.solvers.kernels.changes import room_for_changes
@@ -20,7 +21,6 @@ from shortlist.solvers.kernels.visit import (
     ALL_DONE,
     DONE,
     READY,
-    SIGNALS_PER_THREAD,
     assist_blocks,
     lead_blocks,
     room_for_exchange,
@@ -152,7 +152,7 @@ class DenseStorage(FeatureStorage):
         bias = dtype.type(self.bias)
         for begin in range(0, order.size, per_call):
             part = order[begin : begin + per_call]
-            signals = np.zeros(DONE + SIGNALS_PER_THREAD * threads, np.int64)
+            signals = np.zeros(DONE + SIGNAL_STRIDE * threads, np.int64)
             shared = (exchange, changes, bounds, signals, by_class)
 
             # Allocate the duals first: if that fails, no thread is waiting for another.
