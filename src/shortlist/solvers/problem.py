@@ -246,6 +246,11 @@ class Problem:
         """P(W)."""
         return self.primal_gradient(weights)[0]
 
+    def primal_beside(self, weights: NDArray, duals: Duals) -> float:
+        """P(W) in double, by the kernel that certifies these duals: they do not belong to W."""
+        sums = self.storage.certify(self.loss, weights, duals, self.costs, self.crew, True)
+        return 0.5 * squared_norm(weights) + sums.losses
+
     def primal_gradient(self, weights: NDArray, double: bool = False) -> tuple[float, NDArray]:
         """P(W) and its gradient W + sum_i C_i x_i grad L'; in double if asked."""
         losses, gradient = self.storage.loss_gradient(

@@ -81,6 +81,8 @@ class Run:
     point_of_duals: Point | None = None
     # What rounding adds at most to the gap of the state's last certificate.
     rounding: float = 0.0
+    # The primal of the state's weights, by that certificate.
+    primal_of_state: float = math.inf
     # Set where there is no memory to go on in double.
     single_only: bool = False
     # A guess of the primal that stands for it until it is known.
@@ -192,7 +194,7 @@ class Run:
             may_be_met = found.primal - found.dual - found.rounding <= less
             if less < 0.5 * wanted and may_be_met and rounds_too_much(found, less):
                 found = self.problem.certify(self.state, less, self.primal, shares)
-        self.rounding = found.rounding
+        self.rounding, self.primal_of_state = found.rounding, found.primal
         return self.record(found, self.state.weights)
 
     def begin(self, stage: str, gamma: float = 0.0) -> None:

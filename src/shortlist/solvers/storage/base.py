@@ -225,7 +225,7 @@ class Storage(Protocol):
     # Whether there are explicit weights: descents need them.
     explicit: bool
     # Whether the rows are in memory and cheap to read many times: ``curvature``, ``all_scores``,
-    # ``loss_gradient_of_classes`` and ``in_double`` need that.
+    # ``sampled_scores``, ``loss_gradient_of_classes`` and ``in_double`` need that.
     rows_at_hand: bool
     # Cost of one multiplication in a support visit, relative to one in an epoch. Infinite where
     # there are no such visits, or where an epoch makes them itself.
@@ -279,6 +279,7 @@ class Storage(Protocol):
         self, loss: Loss, weights: NDArray, costs: Costs, crew: Crew, asked: "CurvatureRequest"
     ) -> "Curvature": ...
     def all_scores(self, weights: NDArray, crew: Crew) -> NDArray: ...
+    def sampled_scores(self, weights: NDArray, step: int) -> NDArray: ...
     # The same examples in double; None where memory is short of a copy and of its duals.
     def in_double(self, m: int, sparse_duals: bool) -> "Storage | None": ...
     def loss_gradient_of_classes(
@@ -321,6 +322,9 @@ class RowsNotAtHand:
         raise NotImplementedError("the examples are not at hand for many products")
 
     def all_scores(self, weights: NDArray, crew: Crew) -> NDArray:
+        raise NotImplementedError("the examples are not at hand for many products")
+
+    def sampled_scores(self, weights: NDArray, step: int) -> NDArray:
         raise NotImplementedError("the examples are not at hand for many products")
 
     def in_double(self, m: int, sparse_duals: bool) -> Storage | None:

@@ -243,6 +243,10 @@ class FeatureStorage(ExplicitWeights, LocalDuals):
         self._in_parts(part, w.shape[1], crew)
         return found
 
+    def sampled_scores(self, weights: NDArray, step: int) -> NDArray:
+        """W'x_i of every ``step``-th example."""
+        return np.asarray(self.x[::step] @ weights[:-1]) + self.bias * weights[-1]
+
     def loss_gradient_of_classes(
         self, loss: Loss, scores: NDArray, w: NDArray, classes: NDArray, costs: Costs, crew: Crew
     ) -> tuple[float, NDArray]:

@@ -12,6 +12,7 @@ from shortlist.solvers.storage.base import active_examples
 from shortlist.solvers.storage.support import polish_support
 from shortlist.solvers.strategy.changed_data import holders_of_gap
 from shortlist.solvers.strategy.double import is_too_coarse
+from shortlist.solvers.strategy.scaling import try_multiple
 
 # Of the gap estimated during an epoch, the share that is expected to be left at its end.
 FIRST_SHARE_LEFT = 0.3
@@ -88,14 +89,16 @@ def ascend(run: Run, random: np.random.Generator, patience: float = np.inf) -> S
         if on_support:
             # A warm start was looked at before and has most of its support: no limit by epochs.
             late = np.inf if looks.first else run.epochs - looks.first_epoch
-            _polish(run, random, min(late, MAX_EPOCHS_ON_SUPPORT))
-        status = looks.judge(run.certify(), estimate) if looks.due(estimate) else None
+            _polish(run, random, min(late, MAX_EPOCHS_ON_SUPPORT), looks.leeway)
+        status = looks.judge(looks.look(), estimate) if looks.due(estimate) else None
         if status not in (Status.SLOW, Status.STALLED, Status.COARSE):
             run.notify()
         if status:
             return status
     if not run.history or run.history[-1].epoch < run.epochs:
         run.certify()
+    if not run.history[-1].within(run.tol):
+        try_multiple(run, at_end=True)
     return Status.CONVERGED if run.history[-1].within(run.tol) else Status.MAX_EPOCHS
 
 
@@ -119,12 +122,27 @@ class _Looks:
         few = run.accuracy is None and work >= MIN_MULTIPLICATIONS_TO_SKIP
         most = MAX_SKIPPED if self.slows_down else MAX_SKIPPED_SPARSE
         self.may_skip = most if few else 0
+        # How many times the gap asked for the weights may leave: a multiple of them leaves less.
+        self.leeway = 1.0
         self.skipped: list[Evaluation] = []
+
+    @property
+    def wanted(self) -> float:
+        """The largest gap of the state that is small enough, as far as is known."""
+        return self.leeway * self.run.wanted
+
+    def look(self) -> Evaluation:
+        """Compute the gap, also that of a multiple of the weights if it may be small enough."""
+        found = self.run.certify()
+        if found.within(self.run.tol):
+            return found
+        self.leeway = try_multiple(self.run)
+        return self.run.history[-1]
 
     def due(self, estimate: float) -> bool:
         """Whether to look after an epoch with this estimate of the gap."""
         run = self.run
-        small = self.share_left * estimate <= MAX_ESTIMATE_SHARE_TO_LOOK * run.wanted
+        small = self.share_left * estimate <= MAX_ESTIMATE_SHARE_TO_LOOK * self.wanted
         promising = small and run.epochs >= self.earliest
         due = run.epochs >= min(self.next, run.max_epochs)
         if due and not run.history and len(self.skipped) < self.may_skip:
@@ -156,7 +174,7 @@ class _Looks:
         if estimate > 0:
             self.share_left = min(max(found.gap / estimate, MIN_SHARE_LEFT), MAX_SHARE_LEFT)
         if self.resolved and not self.part_tried:
-            self.part = _part_to_visit(found.gap, run.wanted)
+            self.part = _part_to_visit(found.gap, self.wanted)
         if self.part < 1.0:
             self.part_tried, self.next = True, run.epochs + self.part
         return None
@@ -169,7 +187,7 @@ class _Looks:
         rest = share * (run.max_epochs - run.epochs)
         left = min(self.patience, rest) if self.patience < np.inf else np.inf
         so_far = [*self.skipped, *looks]
-        to_go = _epochs_to_go(so_far, run.wanted, self.first_epoch, self.slows_down)
+        to_go = _epochs_to_go(so_far, self.wanted, self.first_epoch, self.slows_down)
         return spent > MAX_EPOCHS_OVER_PATIENCE * self.patience or to_go > left
 
 
@@ -244,10 +262,12 @@ def _visits_support(problem: Problem) -> bool:
     return problem.loss.sparse_duals and bool(np.isfinite(problem.storage.support_price))
 
 
-def _polish(run: Run, random: np.random.Generator, epochs: float) -> None:
+def _polish(
+    run: Run, random: np.random.Generator, epochs: float, leeway: float = 1.0
+) -> None:
     """Visit the support for the time of ``epochs`` epochs, or AFTER_EPOCH.epochs if longer."""
     problem, state = run.problem, run.state
-    state.enough = SUPPORT_GAP_SHARE * run.wanted
+    state.enough = SUPPORT_GAP_SHARE * leeway * run.wanted
     given = (problem.storage, problem.loss, state, problem.costs, random, problem.crew)
     run.epochs += polish_support(*given, state.enough, epochs)
 
