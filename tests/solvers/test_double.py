@@ -6,12 +6,14 @@ import pytest
 from shortlist import TopKClassifier
 from shortlist.solvers.records.run import StopTraining
 from shortlist.solvers.storage import features
+from shortlist.solvers.strategy import double, scaling
 from shortlist.solvers.strategy.train import train
 from tests.instances import Instance, by_id
 from tests.solvers.problems import make_data, make_problem, naive_dual, naive_primal
 
-# So large that rounded scores cost more than the gap asked for; at the second, rounded weights too.
-C, LARGE_C, TOL = 300.0, 3e4, 1e-3
+# So large that rounded scores cost more than the gap asked for; at the second, rounded weights too,
+# unless they are made longer.
+C, LARGE_C, TOL = 300.0, 1e6, 1e-3
 HINGES = [
     Instance("hinge", m=6),
     Instance("hinge", m=6, k=3, variant="alpha"),
@@ -121,7 +123,21 @@ def test_snapshots_are_those_of_the_problem_as_it_was_given():
     assert again.result.epochs <= 1.5 * whole.result.epochs
 
 
+@pytest.mark.parametrize("row", HINGES, ids=by_id)
+def test_rounded_weights_are_made_longer(row, monkeypatch):
+    found = trained(row, cost=LARGE_C)
+    result = found.result
+    assert result.status == "converged"
+    X, y = data()
+    cost = np.full(len(y), LARGE_C)
+    primal = naive_primal(row, found.weights.astype(float), X, y, cost)
+    assert result.primal == pytest.approx(primal, rel=1e-9)
+    for module in (double, scaling):
+        monkeypatch.setattr(module, "multiples_help", lambda problem: False)
+    assert trained(row, cost=LARGE_C).result.status == "stalled"
+
+
 def test_a_gap_that_rounded_weights_cannot_have_is_a_stall():
-    result = trained(HINGES[0], cost=LARGE_C).result
+    result = trained(HINGES[0], cost=3e4, tol=1e-7).result
     assert result.status == "stalled"
-    assert TOL < result.relative_gap < 0.2
+    assert 1e-7 < result.relative_gap < 1e-5

@@ -5,7 +5,11 @@ from dataclasses import dataclass, field
 import numpy as np
 import pytest
 
-from shortlist.solvers.storage.support import AFTER_EPOCH, visit_in_rounds
+from shortlist.solvers.storage.support import (
+    AFTER_EPOCH,
+    MIN_EXAMPLES_TO_END_EARLY,
+    visit_in_rounds,
+)
 
 N, M = 1000, 10
 
@@ -59,6 +63,13 @@ def test_dear_rounds_end_where_a_look_takes_less_than_those_left(left):
 
 def test_dear_rounds_go_on_where_few_are_left():
     assert last_gap(0.5, entries=N * M) <= 0.1
+
+
+def test_rounds_of_few_examples_say_too_little():
+    support = Support(0.9, N * M, order=np.arange(MIN_EXAMPLES_TO_END_EARLY - 1))
+    patience = AFTER_EPOCH._replace(epochs=1000.0)
+    visit_in_rounds(Storage(), None, support, np.random.default_rng(0), patience, 0.1)
+    assert support.gaps[-1] <= 0.1
 
 
 def test_the_first_round_tells_no_rate():

@@ -244,8 +244,9 @@ class FeatureStorage(ExplicitWeights, LocalDuals):
         return found
 
     def sampled_scores(self, weights: NDArray, step: int) -> NDArray:
-        """W'x_i of every ``step``-th example."""
-        return np.asarray(self.x[::step] @ weights[:-1]) + self.bias * weights[-1]
+        """W'x_i of every ``step``-th example, in double."""
+        w = weights.astype(np.float64)
+        return np.asarray(self.x[::step].astype(np.float64) @ w[:-1]) + self.bias * w[-1]
 
     def loss_gradient_of_classes(
         self, loss: Loss, scores: NDArray, w: NDArray, classes: NDArray, costs: Costs, crew: Crew

@@ -55,6 +55,9 @@ ONE_ROUND = Patience(gap_left=0.5, rounds=1)
 MAX_GAP_RATIO_TO_LOOK, EPOCHS_OF_A_MISSED_LOOK = 2.3, 1.33
 # The least fall of the gap since the first round that tells a rate.
 MIN_FALL = 1.01
+# Rounds of fewer examples do not end early: of one visit in eight the gap is estimated, and few of
+# them say little.
+MIN_EXAMPLES_TO_END_EARLY = 1000
 
 
 class RoundsFound(NamedTuple):
@@ -98,7 +101,8 @@ def visit_in_rounds(
             break
         if number - smallest_at >= patience.idle:
             break
-        if number > 1 and gap <= MAX_GAP_RATIO_TO_LOOK * enough:
+        told = number > 1 and order.size >= MIN_EXAMPLES_TO_END_EARLY
+        if told and gap <= MAX_GAP_RATIO_TO_LOOK * enough:
             to_go = visited * _rounds_to_go(number, first_gap, gap, enough)
             if to_go >= EPOCHS_OF_A_MISSED_LOOK * whole / price:
                 break

@@ -97,8 +97,7 @@ def ascend(run: Run, random: np.random.Generator, patience: float = np.inf) -> S
             return status
     if not run.history or run.history[-1].epoch < run.epochs:
         run.certify()
-    if not run.history[-1].within(run.tol):
-        try_multiple(run, at_end=True)
+    try_multiple(run, at_end=True)
     return Status.CONVERGED if run.history[-1].within(run.tol) else Status.MAX_EPOCHS
 
 
@@ -133,9 +132,7 @@ class _Looks:
 
     def look(self) -> Evaluation:
         """Compute the gap, also that of a multiple of the weights if it may be small enough."""
-        found = self.run.certify()
-        if found.within(self.run.tol):
-            return found
+        self.run.certify()
         self.leeway = try_multiple(self.run)
         return self.run.history[-1]
 
@@ -240,7 +237,9 @@ def _visit_holders(run: Run, random: np.random.Generator) -> bool:
     shares = np.zeros(storage.n if storage.rows_at_hand else 0)
     most = np.array([np.inf, np.inf])
     while True:
-        found = run.certify(shares)
+        run.certify(shares)
+        leeway = try_multiple(run)
+        found = run.history[-1]
         if found.within(run.tol):
             return True
         rows = holders_of_gap(shares, run.wanted)
@@ -254,7 +253,7 @@ def _visit_holders(run: Run, random: np.random.Generator) -> bool:
         most = MAX_GAP_RATIO_PER_EPOCH ** (part + EPOCHS_OF_A_LOOK) * gaps
         _epoch(run, random.permutation(rows), 1, part)
         if _visits_support(problem):
-            _polish(run, random, MAX_EPOCHS_ON_SUPPORT)
+            _polish(run, random, MAX_EPOCHS_ON_SUPPORT, leeway)
 
 
 def _visits_support(problem: Problem) -> bool:
@@ -262,9 +261,7 @@ def _visits_support(problem: Problem) -> bool:
     return problem.loss.sparse_duals and bool(np.isfinite(problem.storage.support_price))
 
 
-def _polish(
-    run: Run, random: np.random.Generator, epochs: float, leeway: float = 1.0
-) -> None:
+def _polish(run: Run, random: np.random.Generator, epochs: float, leeway: float = 1.0) -> None:
     """Visit the support for the time of ``epochs`` epochs, or AFTER_EPOCH.epochs if longer."""
     problem, state = run.problem, run.state
     state.enough = SUPPORT_GAP_SHARE * leeway * run.wanted

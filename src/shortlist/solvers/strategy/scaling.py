@@ -23,8 +23,8 @@ from shortlist.solvers.storage.base import squared_norm
 MAX_SCORES = 1 << 18
 # The search begins this far from one, and goes so many times as far with every step.
 FIRST_DISTANCE, DISTANCE_RATIO = 1e-5, 4.0
-# It ends where weights would be this many times as long, or as short.
-MAX_DISTANCE = 0.9
+# It ends before it is this far from one.
+MAX_DISTANCE = 1.0
 # Values that are tried between the last two.
 VALUES_BETWEEN = 5
 # A gap that is larger by more than this than the one asked for is far from it: do not search.
@@ -44,29 +44,35 @@ def multiples_help(problem: Problem) -> bool:
 
 
 def try_multiple(run: Run, at_end: bool = False) -> float:
-    """Note the best multiple of the state's weights if it is predicted to be good enough.
+    """Note the best multiple of the state's weights if its gap is small enough.
 
-    ``at_end``: also if it is only better. The state must have been certified last. Returns how many
-    times as large a gap the weights as they are may have: 1 or more.
+    ``at_end``: also if it is only smaller than the gap so far. The state must have been certified
+    last. Returns how many times as large a gap the weights as they are may have: 1 or more.
     """
-    problem, state, wanted = run.problem, run.state, run.wanted
+    problem, state = run.problem, run.state
+    if run.history[-1].within(run.tol) or not multiples_help(problem):
+        return 1.0
     gap = run.primal_of_state - run.bound
-    if not multiples_help(problem) or not (at_end or gap <= MAX_GAP_RATIO_TO_SEARCH * wanted):
+    if not at_end and gap > MAX_GAP_RATIO_TO_SEARCH * run.wanted:
         return 1.0
     t, fall = best_multiple(problem, state.weights)
-    predicted = max(gap - fall, np.finfo(float).tiny)
-    if predicted <= wanted or (at_end and predicted <= MAX_GAP_SHARE_AT_END * gap):
+    # The duals belong to other weights: of their bounds this one holds for any primal.
+    predicted = run.primal_of_state - fall - run.bound_alone
+    best = MAX_GAP_SHARE_AT_END * (run.primal - run.bound)
+    enough = max(best, run.wanted) if at_end else run.wanted
+    if predicted <= enough:
         weights = (t * state.weights).astype(problem.storage.dtype)
         primal = problem.primal_beside(weights, state.duals)
-        run.record(problem.pair(primal, -inf, weights, double=True), weights)
-    return min(gap / predicted, MAX_LEEWAY)
+        if primal - run.bound_alone <= enough:
+            run.record(problem.pair(primal, -inf, weights, double=True), weights)
+    return min(max(gap / max(predicted, np.finfo(float).tiny), 1.0), MAX_LEEWAY)
 
 
 def best_multiple(problem: Problem, weights: NDArray) -> tuple[float, float]:
     """The t that minimises P(tW), and by how much P falls from t = 1, both by a sample."""
     ray = _Ray(problem, weights)
     first, slope = ray.at(1.0)
-    if not slope != 0.0:
+    if slope == 0.0:
         return 1.0, 0.0
     side = -np.sign(slope)
     best, near, far, distance = (first, 1.0), 1.0, 1.0, FIRST_DISTANCE
@@ -91,13 +97,12 @@ class _Ray:
     def __init__(self, problem: Problem, weights: NDArray) -> None:
         storage, costs = problem.storage, problem.costs
         step = max(1, storage.n * problem.n_classes // MAX_SCORES)
-        scores = storage.sampled_scores(weights, step).astype(np.float64)
-        self.loss, self.scores = problem.loss, scores
+        self.loss, self.scores = problem.loss, storage.sampled_scores(weights, step)
         self.y = np.ascontiguousarray(costs.y[::step])
         cost = costs.cost[::step]
         self.cost = cost * (costs.cost.sum() / max(cost.sum(), np.finfo(float).tiny))
         self.square = squared_norm(weights)
-        self.gradients = np.empty_like(scores)
+        self.gradients = np.empty_like(self.scores)
 
     def at(self, t: float) -> tuple[float, float]:
         """P(tW), and its slope in t."""
