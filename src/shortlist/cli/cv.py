@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from shortlist.cli.data import describe_data, how_read, labels_in, read_data
-from shortlist.cli.exits import FAILED, INTERRUPTED
 from shortlist.cli.liblinear import weights_hint
 from shortlist.cli.models import (
     check_trainable,
@@ -32,6 +31,8 @@ from shortlist.cli.options import (
     parse_numbers,
 )
 from shortlist.cli.output import (
+    FAILED,
+    INTERRUPTED,
     check_output,
     percent,
     print_json,

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from shortlist._parameters import SPLIT_NAMES, TABLE_FORMATS
 from shortlist._text import counted
+from shortlist.cli.declare import changed
 from shortlist.cli.options import Format, IndexBase, LabelType, ReadingOptions
-from shortlist.cli.unfold import changed
 from shortlist.errors import DataError
 
 if TYPE_CHECKING:

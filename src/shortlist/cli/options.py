@@ -19,8 +19,8 @@ from shortlist._parameters import (
     SPLIT_NAMES,
     TIE_POLICIES,
 )
+from shortlist.cli.declare import changed
 from shortlist.cli.liblinear import loss_of_type
-from shortlist.cli.unfold import changed
 from shortlist.losses.entries import names
 
 # What an option can be chosen from: names that the library knows. Of it only the table of losses is

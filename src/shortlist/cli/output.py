@@ -1,4 +1,13 @@
-"""What commands print: results on standard output, everything else on standard error."""
+"""What commands print, write and end with.
+
+Results go to standard output, everything else to standard error. Exit codes are
+
+0     done; also when training stopped short of its tolerance, which is a warning
+1     it cannot be done here: out of memory or disk, a package is missing
+2     wrong usage, unreadable or unsuitable data
+130   interrupted with Ctrl-C; 143 and 129 by SIGTERM and SIGHUP, which are treated alike
+141   the reader of the output has gone (as in ``shortlist predict ... | head``)
+"""
 
 from __future__ import annotations
 
@@ -21,6 +30,8 @@ from shortlist.cli.options import OutputOptions
 if TYPE_CHECKING:
     from shortlist._compiling import CompileTimer
     from shortlist.datasets.containers import LabeledData
+
+DONE, FAILED, REFUSED, INTERRUPTED, UNREAD = 0, 1, 2, 130, 141
 
 
 def say_data(output: OutputOptions, data: LabeledData, *more: str | None) -> None:

@@ -15,8 +15,8 @@ from typing import Any, TextIO, cast
 
 from shortlist._signals import handled
 from shortlist._text import Setting, escape_controls
-from shortlist.cli.exits import DONE, FAILED, INTERRUPTED, REFUSED, UNREAD
-from shortlist.cli.unfold import words_of_option
+from shortlist.cli.declare import words_of_option
+from shortlist.cli.output import DONE, FAILED, INTERRUPTED, REFUSED, UNREAD
 
 # Set it to see where an error comes from.
 DEBUG = "SHORTLIST_DEBUG"
@@ -61,8 +61,8 @@ def _call(args: Sequence[str] | None) -> int:
     import typer
 
     from shortlist.cli.app import app
-    from shortlist.cli.imports import import_quickly
     from shortlist.cli.liblinear import usage_hint, with_weights_joined
+    from shortlist.cli.start import import_quickly
 
     import_quickly()
 

@@ -9,7 +9,6 @@ import typer
 from shortlist._text import counted
 from shortlist.cli.cluster import accuracies, fit, training_data
 from shortlist.cli.data import how_read, labels_in
-from shortlist.cli.exits import FAILED, INTERRUPTED
 from shortlist.cli.liblinear import weights_hint
 from shortlist.cli.models import (
     check_trainable,
@@ -31,6 +30,8 @@ from shortlist.cli.options import (
     estimator_parameters,
 )
 from shortlist.cli.output import (
+    FAILED,
+    INTERRUPTED,
     check_output,
     number,
     percent,

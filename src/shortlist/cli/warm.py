@@ -11,8 +11,8 @@ from typing import Any, NoReturn
 
 import typer
 
-from shortlist.cli.exits import FAILED
 from shortlist.cli.options import LossName, OutputOptions, Precision
+from shortlist.cli.output import FAILED, readable_size, report
 
 # Numbers of examples, features and classes. A small problem, and one trained in blocks that threads
 # share, use different kernels.
@@ -37,7 +37,6 @@ def warm(
     from shortlist._compiling import compilation
     from shortlist._jit import DISABLED
     from shortlist._jit_cache import SUFFIX, cache_place
-    from shortlist.cli.output import readable_size, report
 
     place = cache_place()
     if DISABLED:
