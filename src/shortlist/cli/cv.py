@@ -6,8 +6,6 @@ from dataclasses import dataclass, replace
 from inspect import signature
 from typing import TYPE_CHECKING, Any
 
-import typer
-
 from shortlist.cli.data import describe_data, how_read, labels_in, read_data
 from shortlist.cli.liblinear import weights_hint
 from shortlist.cli.models import (
@@ -31,9 +29,8 @@ from shortlist.cli.options import (
     parse_numbers,
 )
 from shortlist.cli.output import (
-    FAILED,
-    INTERRUPTED,
     check_output,
+    exit_unless,
     percent,
     print_json,
     print_line,
@@ -159,8 +156,7 @@ def cv(
     remember_names(search, examples)
     saved = None
     if model is not None:
-        kept = {"reading": how_read(examples).to_dict()}
-        saved = save_somewhere(search.set_params(verbose=0), model, kept)
+        saved = save_somewhere(search, model, how_read(examples))
     if not search.interrupted_:
         checkpoints.remove()
     if output.as_json:
@@ -171,10 +167,7 @@ def cv(
         _print_choice(search, several=bool(also))
         if saved is not None:
             print_line(saved_line(saved))
-    if search.interrupted_:
-        raise typer.Exit(INTERRUPTED)
-    if saved != model:
-        raise typer.Exit(FAILED)
+    exit_unless(saved == model, search.interrupted_)
 
 
 def _check_folds(wanted: int | None, examples: LabeledData) -> None:

@@ -18,10 +18,12 @@ import os
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+import typer
 
 from shortlist._json import plain
 from shortlist._text import escape_controls
@@ -30,6 +32,7 @@ from shortlist.cli.options import OutputOptions
 if TYPE_CHECKING:
     from shortlist._compiling import CompileTimer
     from shortlist.datasets.containers import LabeledData
+    from shortlist.datasets.how_read import Reading
 
 DONE, FAILED, REFUSED, INTERRUPTED, UNREAD = 0, 1, 2, 130, 141
 
@@ -218,14 +221,16 @@ def written_to(path: str) -> Iterator[str]:
                     shutil.copyfileobj(file, device)
 
 
-def save_somewhere(model: Any, path: str, data: Mapping[str, Any]) -> str:
-    """Save a model and return where.
+def save_somewhere(model: Any, path: str, reading: Reading) -> str:
+    """Save a model, with how its training data was read, and return where.
 
     Where ``path`` cannot be written to, its disk being full, the first of this folder, the home
     folder and the folder for temporary files takes it, and the user is told.
     """
     import shortlist
 
+    model.set_params(verbose=0)
+    data = {"reading": reading.to_dict()}
     try:
         with written_to(path) as place:
             shortlist.save(model, place, data=data)
@@ -243,6 +248,12 @@ def save_somewhere(model: Any, path: str, data: Mapping[str, Any]) -> str:
         sys.stderr.write(f"shortlist: {path}: {said}; the model is saved in {other} instead\n")
         return str(other)
     raise reason
+
+
+def exit_unless(saved: bool, interrupted: bool) -> None:
+    """Exit unless training was not interrupted and its model, if any, is where it should be."""
+    if interrupted or not saved:
+        raise typer.Exit(INTERRUPTED if interrupted else FAILED)
 
 
 def _other_places(path: str) -> Iterator[Path]:

@@ -1,19 +1,24 @@
-"""``shortlist train``: fit a model and save it."""
+"""``shortlist train``: fit a model, here or on workers, anew or from a saved one, and save it."""
+
+from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass
-from typing import Any
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
 
-import typer
-
-from shortlist._text import counted
-from shortlist.cli.cluster import accuracies, fit, training_data
-from shortlist.cli.data import how_read, labels_in
+from shortlist._parameters import LOSS_PARAMETERS
+from shortlist._text import Phrase, Setting, counted, few
+from shortlist.cli.data import how_read, is_named, labels_in, read_data, reader_options
 from shortlist.cli.liblinear import weights_hint
 from shortlist.cli.models import (
+    check_kind_of_labels,
     check_trainable,
+    load_model,
     make_classifier,
     read_validation,
+    reading_of,
     remember_names,
     say_differences,
 )
@@ -30,9 +35,8 @@ from shortlist.cli.options import (
     estimator_parameters,
 )
 from shortlist.cli.output import (
-    FAILED,
-    INTERRUPTED,
     check_output,
+    exit_unless,
     number,
     percent,
     report,
@@ -41,6 +45,15 @@ from shortlist.cli.output import (
     say_data,
     told_of_compilation,
 )
+from shortlist.errors import DataError
+
+if TYPE_CHECKING:
+    from shortlist import TopKClassifier
+    from shortlist.cli.ranking import Ranking
+    from shortlist.datasets.containers import LabeledData
+    from shortlist.datasets.how_read import Reading
+
+_SHOWN_LABELS = 5
 
 
 def train(
@@ -93,20 +106,21 @@ def train(
     check_output(model, inputs=inputs, as_json=output.as_json)
     kept_in = checkpoints.parameters(output, (*inputs, model))
     given = (loss, shape, solver, kernel, machine, reading, output)
-    trained, summary, kept = _fit(data, cost, validation, warm_start, *given, kept_in)
+    trained, facts, like = _fit(data, cost, validation, warm_start, *given, kept_in)
 
-    saved = save_somewhere(trained.set_params(verbose=0), model, kept)
-    interrupted = trained.result_.status == "interrupted"
+    saved = save_somewhere(trained, model, like)
+    interrupted = facts["status"] == "interrupted"
     if interrupted:
         output.say(f"the model reached so far is saved in {saved}")
     else:
         checkpoints.remove()
-    facts = {**asdict(summary), "model": saved}
-    report(output, "train", facts, [*summary.lines(), saved_line(saved)], beside=model)
-    if interrupted:
-        raise typer.Exit(INTERRUPTED)
-    if saved != model:
-        raise typer.Exit(FAILED)
+    lines = [*_lines(facts), saved_line(saved)]
+    report(output, "train", {**facts, "model": saved}, lines, beside=model)
+    exit_unless(saved == model, interrupted)
+
+
+# What is told of the record of training.
+_RECORD = ("status", "primal", "dual", "relative_gap", "epochs", "seconds")
 
 
 def _fit(
@@ -122,26 +136,24 @@ def _fit(
     reading: ReadingOptions,
     output: OutputOptions,
     kept_in: dict[str, Any],
-) -> tuple[Any, "Summary", dict[str, Any]]:
+) -> tuple[Any, dict[str, Any], Reading]:
     """The fitted classifier, what there is to tell of it, and how its data was read."""
     parameters = estimator_parameters(loss, shape, solver, output)
     machine.check(kernel)
-    start = None
+    start, like = None, None
     if warm_start is not None:
-        from shortlist.cli.warm_start import open_start
-
-        start = open_start(warm_start, parameters, kernel, machine)
-    like = None if start is None else start.reading
-    with training_data(name, reading, like, machine) as examples:
+        start, like = _open_start(warm_start, parameters, kernel, machine)
+    with _training_data(name, reading, like, machine) as examples:
         if start is not None:
-            start.check_labels(examples)
+            _check_labels(start, str(warm_start), examples)
         labels = labels_in(examples)
         weights = class_weights(shape.class_weight, labels)
         limit = machine.memory_limit
         parameters.update(C=cost, class_weight=weights, memory_limit=limit, **kept_in)
-        model = make_classifier(kernel, **parameters) if start is None else start.model
-        if start is not None:
-            model.set_params(**parameters, warm_start=True)
+        if start is None:
+            model = make_classifier(kernel, **parameters)
+        else:
+            model = start.set_params(**parameters, warm_start=True)
         check_trainable(model, examples)
         like = like or how_read(examples)
         held_out = read_validation(like, validation, reading) if validation is not None else None
@@ -149,57 +161,176 @@ def _fit(
         if held_out is not None and not output.quiet:
             say_differences(held_out, like, labelled=True)
         with told_of_compilation(output) as compilation:
-            fit(model, examples, machine)
+            _fit_there(model, examples, machine)
         if start is not None:
             model.set_params(warm_start=False)
         remember_names(model, examples)
-        measured = {"training": accuracies(model, examples)}
+        measured = {"training": _accuracies(model, examples)}
         if held_out is not None:
-            measured["validation"] = accuracies(model, held_out)
-    r = model.result_
-    summary = Summary(
-        *(name, examples.n_samples, examples.n_features, len(model.classes_)),
-        *(model.loss, model.k, model.C),
-        *(r.status, r.primal, r.dual, r.relative_gap, r.epochs, r.seconds),
-        *(compilation.seconds, measured),
-    )
-    return model, summary, {"reading": like.to_dict()}
+            measured["validation"] = _accuracies(model, held_out)
+    facts = {
+        "data": name,
+        "n_samples": examples.n_samples,
+        "n_features": examples.n_features,
+        "n_classes": len(model.classes_),
+        **{name: getattr(model, name) for name in ("loss", "k", "C")},
+        **{name: getattr(model.result_, name) for name in _RECORD},
+        "compile_seconds": compilation.seconds,
+        "accuracy": measured,
+    }
+    return model, facts, like
 
 
-@dataclass(frozen=True)
-class Summary:
-    """What there is to tell of a training run: the fields are the report in JSON."""
+def _lines(facts: dict[str, Any]) -> list[str]:
+    """The report for people."""
+    seconds = f"{facts['seconds']:.2f} s"
+    if facts["compile_seconds"] > 0.1:
+        seconds += f" and {facts['compile_seconds']:.1f} s of compiling"
+    status = "not converged" if facts["status"] == "max_epochs" else facts["status"]
+    epochs = counted(round(facts["epochs"], 1), "epoch")
+    trained = f"{facts['loss']}, k={facts['k']}, C={facts['C']:g}: {status} after {epochs}"
+    objective = f"objective {number(facts['primal'])}"
+    if math.isfinite(facts["relative_gap"]):
+        objective += f", within {facts['relative_gap']:.2%} of the best possible (certified)"
+    lines = [f"{trained} ({seconds})", objective]
+    for name, shares in facts["accuracy"].items():
+        shown = ", ".join(f"{k} {percent(share)}%" for k, share in shares.items())
+        lines.append(f"{name} accuracy: {shown}")
+    return lines
 
-    data: str
-    n_samples: int
-    n_features: int
-    n_classes: int
-    loss: str
-    k: int
-    C: float
-    status: str
-    primal: float
-    dual: float
-    relative_gap: float
-    epochs: float
-    seconds: float
-    compile_seconds: float
-    #: By the examples measured on, and by "top-1" and so on.
-    accuracy: dict[str, dict[str, float]]
 
-    def lines(self) -> list[str]:
-        """The report for people."""
-        seconds = f"{self.seconds:.2f} s"
-        if self.compile_seconds > 0.1:
-            seconds += f" and {self.compile_seconds:.1f} s of compiling"
-        status = {"max_epochs": "not converged"}.get(self.status, self.status)
-        epochs = counted(round(self.epochs, 1), "epoch")
-        objective = f"objective {number(self.primal)}"
-        if math.isfinite(self.relative_gap):
-            objective += f", within {self.relative_gap:.2%} of the best possible (certified)"
-        trained = f"{self.loss}, k={self.k}, C={self.C:g}: {status} after {epochs} ({seconds})"
-        lines = [trained, objective]
-        for name, shares in self.accuracy.items():
-            shown = ", ".join(f"{k} {percent(share)}%" for k, share in shares.items())
-            lines.append(f"{name} accuracy: {shown}")
-        return lines
+def _open_start(
+    path: str, parameters: dict[str, Any], kernel: KernelOptions, machine: MachineOptions
+) -> tuple[TopKClassifier, Reading]:
+    """The model of --warm-start, and how its data was read.
+
+    The loss must be its own; C and all else may differ.
+    """
+    from shortlist import TopKClassifier
+
+    if kernel.kernel is not None or machine.workers is not None:
+        other = "--kernel" if kernel.kernel is not None else "--workers"
+        raise ValueError(f"--warm-start does not go with {other}")
+    saved = load_model(path)
+    model = saved.model_for(parameters["k"])
+    if not isinstance(model, TopKClassifier):
+        raise DataError("has a kernel; --warm-start takes a model of linear scores", path=path)
+    wanted = TopKClassifier(**parameters)
+    loss = wanted.make_loss(model.multilabel_)
+    if not wanted.starts_from_weights(model.multilabel_):
+        hinge = "is trained by its duals, which model files do not keep: leave out --warm-start"
+        raise ValueError(f"{wanted.loss} {hinge}")
+    if model.make_loss(model.multilabel_) != loss:
+        words = Phrase("was trained with ")
+        for name in LOSS_PARAMETERS:
+            if getattr(model, name) != getattr(wanted, name):
+                words = words + Setting(name, getattr(model, name)) + ", "
+        raise DataError(words + "and a warm start takes the same loss", path=path)
+    return model, reading_of(saved)
+
+
+def _check_labels(model: TopKClassifier, path: str, data: LabeledData) -> None:
+    """Raise unless data has labels of the kind that the model of a file knows, and just these."""
+    if check_kind_of_labels(model, data, path):
+        return  # several labels: they are read for those of the model
+    labels, known = labels_in(data), set(model.classes_.tolist())
+    for some, told in (
+        (labels - known, f"has labels that {path} has not"),
+        (known - labels, f"lacks labels that {path} has"),
+    ):
+        if some:
+            raise DataError(f"{told}: {few(sorted(some), _SHOWN_LABELS)}", path=data.source)
+
+
+@contextmanager
+def _training_data(
+    name: str, options: ReadingOptions, like: Reading | None, machine: MachineOptions
+) -> Iterator[LabeledData]:
+    """The examples to train on. Workers hold those that they read until the context ends."""
+    if not _workers_read(name, options, machine):
+        on_disk = machine.memory_limit is not None
+        yield read_data(name, options, "train", like=like, on_disk=on_disk)
+        return
+    from shortlist.datasets import with_class_names
+    from shortlist.distributed.cluster import Cluster
+    from shortlist.distributed.training import files_with_workers
+
+    assert machine.workers is not None
+    given = reader_options(name, options)
+    if options.split is not None:
+        given["split"] = options.split.value
+    if options.labels is not None:
+        given["labels"] = os.path.abspath(options.labels)
+    cluster = Cluster(machine.workers, machine.ray)
+    with files_with_workers(name, cluster, machine.memory_limit, given) as data:
+        if options.names is not None:
+            data = with_class_names({"all": data}, options.names)["all"]
+        yield data
+
+
+def _workers_read(name: str, options: ReadingOptions, machine: MachineOptions) -> bool:
+    """Whether the workers read DATA themselves.
+
+    They do where it may be too much for this process: a folder, or whatever is to stay below a
+    limit on memory.
+    """
+    if machine.workers is None:
+        return False
+    reason = _reason_to_read_here(name, options)
+    if machine.memory_limit is None:
+        return reason is None and os.path.isdir(name)
+    if reason is not None:
+        raise ValueError(f"with --memory-limit the workers read DATA themselves, but {reason}")
+    return True
+
+
+def _reason_to_read_here(name: str, options: ReadingOptions) -> str | None:
+    if is_named(name):
+        return f"{name} is a data set by name, not a file"
+    if name == "-":
+        return "standard input is read once"
+    if options.scale is not None:
+        return "--scale takes its numbers from all examples"
+    if options.missing == "mean":
+        return "--missing mean takes its numbers from all examples"
+    return None
+
+
+def _fit_there(model: Any, examples: LabeledData, machine: MachineOptions) -> None:
+    """Train where the options say."""
+    X, y = examples
+    if machine.workers is None or _with_workers(X):
+        model.fit(X, y, sample_weight=examples.weight)
+        return
+    from shortlist import distributed
+
+    where: dict[str, Any] = {"n_workers": machine.workers, "address": machine.ray}
+    distributed.fit(model, X, y, sample_weight=examples.weight, **where)
+
+
+def _accuracies(model: Any, examples: LabeledData) -> dict[str, float]:
+    """The share of examples whose shortlist holds a right label, for 1 and the model's k."""
+    from shortlist.cli.ranking import rank_labels
+
+    X, y = examples
+    if _with_workers(X):
+        rankings: list[Ranking] = X.apply(_ranked, lambda part: (model, examples.reading, y[part]))
+    else:
+        rankings = [rank_labels(model, examples)]
+    n = sum(ranking.n_examples for ranking in rankings)
+    return {
+        f"top-{k}": sum(ranking.accuracy(k) * ranking.n_examples for ranking in rankings) / n
+        for k in sorted({1, model.k})
+    }
+
+
+def _ranked(X: Any, model: Any, reading: Reading, y: Any) -> Ranking:
+    """What a worker finds on its own rows."""
+    from shortlist.cli.ranking import rank_labels
+    from shortlist.datasets.containers import LabeledData
+
+    return rank_labels(model, LabeledData(X, y, reading=reading))
+
+
+def _with_workers(X: Any) -> bool:
+    return hasattr(X, "apply")
