@@ -12,6 +12,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from configparser import ConfigParser, SectionProxy
 from dataclasses import fields, is_dataclass
+from enum import Enum
 from functools import cache, wraps
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple, get_args, get_origin, get_type_hints
@@ -104,6 +105,7 @@ def unfold(command: Command) -> Command:
     @wraps(command)
     def unfolded(**values: Any) -> None:
         fit_into_address_space()
+        values = {name: _plain(value) for name, value in values.items()}
         for name, (kind, members) in groups.items():
             values[name] = kind(**{member: values.pop(member) for member in members})
         command(**values)
@@ -112,6 +114,13 @@ def unfold(command: Command) -> Command:
     unfolded.__annotations__ = {p.name: p.annotation for p in parameters}
     del unfolded.__wrapped__
     return unfolded
+
+
+def _plain(value: Any) -> Any:
+    """What a parameter is given; a choice, a member of an enumeration for typer, as text."""
+    if isinstance(value, list):
+        return [_plain(each) for each in value]
+    return value.value if isinstance(value, Enum) else value
 
 
 def _declared(owner: Any, parameter: inspect.Parameter) -> inspect.Parameter:

@@ -45,7 +45,7 @@ def evaluate(
     classes_known = Classes.of_model(trained, reading.names)
     like = reading_of(trained)
     examples = read_data(data, reading, "test", like=like)
-    rankings = Rankings(trained, examples, ties.value)
+    rankings = Rankings(trained, examples, ties)
     reports = rankings.at(listed).per_class(listed)
     if not output.quiet:
         say_differences(examples, like, labelled=True)
@@ -59,7 +59,7 @@ def evaluate(
                 "data": data,
                 "n_samples": examples.n_samples,
                 "n_unknown_labels": rankings.at(1).unknown,
-                "ties": ties.value,
+                "ties": ties,
                 "accuracy": {"test": {f"top-{k}": rankings.at(k).accuracy(k) for k in lengths}},
                 "chosen": {f"top-{k}": chosen_for(trained, k) for k in lengths},
                 "k": listed,
@@ -128,8 +128,8 @@ def _entry(report: Any, known: Any) -> dict[str, Any]:
     """A class's report for JSON, with names where there are any."""
     entry = asdict(report)
     if known.names:
-        entry["name"] = known.name(report.label)
-        entry["mistaken_for_name"] = known.name(report.mistaken_for)
+        entry["name"] = known.names.get(report.label)
+        entry["mistaken_for_name"] = known.names.get(report.mistaken_for)
     return entry
 
 

@@ -108,13 +108,10 @@ def blocks_of_rows(model: Any, X: Any) -> Iterator[slice]:
 
 def score_blocks(model: Any, X: Any) -> Iterator[tuple[slice, Any]]:
     """Yield the scores of X, one column a class, for a block of rows at a time."""
-    import numpy as np
+    from shortlist.metrics import estimator_scores
 
     for rows in blocks_of_rows(model, X):
-        scores = model.decision_function(X[rows])
-        if scores.ndim == 1:  # of two classes, the second's score less the first's
-            scores = np.column_stack([-0.5 * scores, 0.5 * scores])
-        yield rows, scores
+        yield rows, estimator_scores(model, X[rows])[0]
 
 
 def ranked_columns(model: Any, X: Any, k: int, probable: Any) -> tuple[Any, Any]:
@@ -157,22 +154,13 @@ class Classes:
         labels = tuple(model.classes_.tolist()) if reading.classes is None else reading.classes
         if names_file is None:
             return cls(labels, dict(reading.class_names or ()))
-        from shortlist.datasets import pair_names, read_class_names
+        from shortlist.datasets.names import named_labels
 
-        try:
-            pairs = pair_names(list(labels), read_class_names(names_file))
-        except DataError:
-            raise
-        except ValueError as error:
-            raise DataError(str(error), path=names_file) from None
-        return cls(labels, dict(pairs))
-
-    def name(self, label: Any) -> str | None:
-        return self.names.get(label)
+        return cls(labels, dict(named_labels(list(labels), names_file)))
 
     def shown(self, label: Any) -> str:
         """A label for people, with its name."""
-        name = self.name(label)
+        name = self.names.get(label)
         return str(label) if name is None else f"{label} ({name})"
 
     def at(self, columns: Iterable[int]) -> list[Any]:

@@ -5,7 +5,7 @@ import os
 import shutil
 import sys
 from collections.abc import Iterable
-from dataclasses import dataclass, fields
+from dataclasses import asdict, dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
@@ -24,7 +24,7 @@ from shortlist.cli.liblinear import loss_of_type
 from shortlist.losses.entries import names
 
 # What an option can be chosen from: names that the library knows. Of it only the table of losses is
-# imported for --help.
+# imported for --help. A command gets its choice as text.
 LossName = StrEnum("LossName", names())  # type: ignore[misc]
 USUAL_LOSS = LossName("entropy")
 Kernel = StrEnum("Kernel", KERNELS)  # type: ignore[misc]
@@ -54,8 +54,8 @@ class LossOptions:
     def name(self) -> str:
         """The loss, by its name or LIBLINEAR's number."""
         if self.liblinear_type is None:
-            return self.loss.value
-        if self.loss is not USUAL_LOSS:
+            return self.loss
+        if self.loss != USUAL_LOSS:
             raise ValueError("-s and --loss exclude each other")
         return loss_of_type(self.liblinear_type)
 
@@ -108,7 +108,7 @@ class KernelOptions:
         """The parameters of KernelTopKClassifier; ValueError for one that has no effect."""
         for _, flag in changed(self) if self.kernel is None else ():
             raise ValueError(f"{flag} goes with --kernel")
-        given = {f.name: getattr(self, f.name) for f in fields(self)}
+        given = asdict(self)
         if self.gamma not in ("scale", "auto"):
             try:
                 given["gamma"] = float(self.gamma)
@@ -116,7 +116,7 @@ class KernelOptions:
                 raise ValueError(
                     f"--gamma must be a number, scale or auto; got {self.gamma!r}"
                 ) from None
-        return {**given, "kernel": self.kernel and self.kernel.value}
+        return given
 
 
 @dataclass(frozen=True)
@@ -219,7 +219,7 @@ def estimator_parameters(
     return {
         "loss": loss.name,
         "k": loss.k,
-        "variant": shape.variant.value,
+        "variant": shape.variant,
         "smoothing": shape.smoothing,
         "margins": _numbers_unless(shape.margins, "ldam", "--margins"),
         "rank_weights": _numbers_unless(shape.rank_weights, None, "--rank-weights"),

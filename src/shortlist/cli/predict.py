@@ -203,7 +203,7 @@ class _Lines:
             line = [] if self.ids is None else [self.ids[number]]
             line += labels + beyond
             if self.classes.names:
-                line += [self.classes.name(label) or "" for label in labels] + beyond
+                line += [self.classes.names.get(label) or "" for label in labels] + beyond
             if self.for_spreadsheet:
                 line = [self._defuse(cell) for cell in line]
             if self.values:
@@ -223,7 +223,7 @@ class _Lines:
             entry: dict[str, Any] = {} if self.ids is None else {"id": self.ids[number]}
             entry["labels"] = labels
             if self.classes.names:
-                entry["names"] = [self.classes.name(label) for label in labels]
+                entry["names"] = [self.classes.names.get(label) for label in labels]
             if self.values:
                 entry[self.values[1]] = scores
             file.write(json.dumps(entry, ensure_ascii=False) + "\n")

@@ -258,7 +258,7 @@ def _training_data(
     assert machine.workers is not None
     given = reader_options(name, options)
     if options.split is not None:
-        given["split"] = options.split.value
+        given["split"] = options.split
     if options.labels is not None:
         given["labels"] = os.path.abspath(options.labels)
     cluster = Cluster(machine.workers, machine.ray)

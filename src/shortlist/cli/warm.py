@@ -95,9 +95,9 @@ def _fits(losses: Iterable[LossName], precisions: Iterable[Precision]) -> Iterat
     for name, k in product(losses, _KS):
         # Several names and ks can mean the same loss. Some names refuse a k above 1.
         with suppress(ValueError):
-            settings.setdefault(get(name.value, k=k), (name.value, k))
+            settings.setdefault(get(name, k=k), (name, k))
     for dtype, (loss, k), sparse in product(precisions, settings.values(), (False, True)):
-        yield _Fit(loss, k, dtype.value, sparse)
+        yield _Fit(loss, k, dtype, sparse)
 
 
 def _fit_all(fits: list[_Fit], quiet: bool) -> None:
