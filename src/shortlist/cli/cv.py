@@ -90,10 +90,6 @@ class SearchOptions:
         said = {name: value for name, value in given.items() if value is not None}
         return {**said, "refine": self.refine, "n_jobs": self.jobs}
 
-    def wanted_ks(self) -> list[int] | None:
-        """The lengths of shortlists that were asked for; None if none were."""
-        return None if self.ks is None else parse_numbers(self.ks, "--ks", int)
-
 
 def cv(
     *,
@@ -128,7 +124,7 @@ def cv(
         **wanted.parameters(),
         "losses": _families(loss, also),
     }
-    ks = wanted.wanted_ks()
+    ks = None if wanted.ks is None else parse_numbers(wanted.ks, "--ks", int)
 
     examples = read_data(data, reading, "train")
     if wanted.on_folds:
@@ -159,12 +155,23 @@ def cv(
         saved = save_somewhere(search, model, how_read(examples))
     if not search.interrupted_:
         checkpoints.remove()
+    best = {k: float(search.cv_results_[f"mean_top{k}"].max()) for k in search.ks_}
     if output.as_json:
         measured_on = "cross-validation" if measured is None else "validation"
-        print_json("cv", {**_as_json(data, search, measured_on), "model": saved})
+        facts = {
+            "data": data,
+            "accuracy": {measured_on: {f"top-{k}": share for k, share in best.items()}},
+            "chosen": {f"top-{k}": chosen_for(search, k) for k in search.ks_},
+            "table": search.cv_results_,
+            "model": saved,
+        }
+        print_json("cv", facts)
     else:
         _print_tables(search)
-        _print_choice(search, several=bool(also))
+        for k, share in best.items():
+            chosen = search.losses_[k]
+            family = f"{chosen['loss']}, k={chosen['k']}, " if also else ""
+            print_line(f"best for top-{k}: {family}C={search.C_[k]:.4g} with {percent(share)}%")
         if saved is not None:
             print_line(saved_line(saved))
     exit_unless(saved == model, search.interrupted_)
@@ -202,19 +209,6 @@ def _families(loss: LossOptions, also: list[str] | None) -> list[dict[str, Any]]
     return families
 
 
-def _as_json(data: str, search: Any, measured_on: str) -> dict[str, Any]:
-    return {
-        "data": data,
-        "accuracy": {measured_on: {f"top-{k}": _best_accuracy(search, k) for k in search.ks_}},
-        "chosen": {f"top-{k}": chosen_for(search, k) for k in search.ks_},
-        "table": search.cv_results_,
-    }
-
-
-def _best_accuracy(search: Any, k: int) -> float:
-    return float(search.cv_results_[f"mean_top{k}"].max())
-
-
 def _print_tables(search: Any) -> None:
     """One table for each loss, a row for each C, a column for each k."""
     table, ks = search.cv_results_, search.ks_
@@ -242,13 +236,6 @@ def _print_tables(search: Any) -> None:
         print_table(
             f"{family['loss']}, k={family['k']}", columns, cells, text_columns=(), best=best
         )
-
-
-def _print_choice(search: Any, several: bool) -> None:
-    for k in search.ks_:
-        family = f"{search.losses_[k]['loss']}, k={search.losses_[k]['k']}, " if several else ""
-        share = percent(_best_accuracy(search, k))
-        print_line(f"best for top-{k}: {family}C={search.C_[k]:.4g} with {share}%")
 
 
 def cross_validate_one(

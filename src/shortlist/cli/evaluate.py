@@ -47,25 +47,23 @@ def evaluate(
     examples = read_data(data, reading, "test", like=like)
     rankings = Rankings(trained, examples, ties)
     reports = rankings.at(listed).per_class(listed)
-    if not output.quiet:
-        say_differences(examples, like, labelled=True)
+    say_differences(output, examples, like)
     _warn(rankings, lengths)
-    shown = _hardest(reports, classes)
+    hardest = sorted(reports, key=lambda report: (report.topk, report.top1))
+    shown = hardest if classes < 0 else hardest[:classes]
     if output.as_json:
-        print_json(
-            "evaluate",
-            {
-                "model": model,
-                "data": data,
-                "n_samples": examples.n_samples,
-                "n_unknown_labels": rankings.at(1).unknown,
-                "ties": ties,
-                "accuracy": {"test": {f"top-{k}": rankings.at(k).accuracy(k) for k in lengths}},
-                "chosen": {f"top-{k}": chosen_for(trained, k) for k in lengths},
-                "k": listed,
-                "classes": [_entry(r, classes_known) for r in reports if r in shown],
-            },
-        )
+        facts = {
+            "model": model,
+            "data": data,
+            "n_samples": examples.n_samples,
+            "n_unknown_labels": rankings.at(1).unknown,
+            "ties": ties,
+            "accuracy": {"test": {f"top-{k}": rankings.at(k).accuracy(k) for k in lengths}},
+            "chosen": {f"top-{k}": chosen_for(trained, k) for k in lengths},
+            "k": listed,
+            "classes": [_entry(r, classes_known) for r in reports if r in shown],
+        }
+        print_json("evaluate", facts)
         return
     if not output.quiet:
         print_line(describe_data(examples))
@@ -73,12 +71,6 @@ def evaluate(
     if shown:
         title = "All classes" if len(shown) == len(reports) else f"The {len(shown)} hardest classes"
         _print_classes(title, shown, listed, classes_known)
-
-
-def _hardest(reports: list[Any], wanted: int) -> list[Any]:
-    """The classes with the lowest accuracy first: so many of them, or all if that is negative."""
-    ordered = sorted(reports, key=lambda r: (r.topk, r.top1))
-    return ordered if wanted < 0 else ordered[:wanted]
 
 
 def _lengths(text: str | None, model: Any) -> list[int]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from shortlist._text import counted
 from shortlist.cli.options import OutputOptions
-from shortlist.cli.output import number, print_json, print_line, size_of
+from shortlist.cli.output import number, print_json, print_line, readable_size
 
 if TYPE_CHECKING:
     from shortlist.persistence import ModelInfo
@@ -58,7 +58,7 @@ def _sections(described: ModelInfo) -> dict[str, dict[str, Any]]:
     return {
         "": {
             "file": described.path,
-            "size": size_of(described.path),
+            "size": readable_size(os.path.getsize(described.path)),
             "class": described.estimator,
             "written by": f"Shortlist {described.shortlist_version}",
         },

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from shortlist._text import few
 from shortlist.cli.data import labels_in, read_data
-from shortlist.cli.options import KernelOptions, ReadingOptions
+from shortlist.cli.options import KernelOptions, OutputOptions, ReadingOptions
 from shortlist.errors import DataError
 
 if TYPE_CHECKING:
@@ -181,10 +180,12 @@ def read_validation(like: Reading, name: str, options: ReadingOptions) -> Labele
     return read_data(name, own, "val", like=like)
 
 
-def say_differences(data: LabeledData, like: Reading, *, labelled: bool) -> None:
-    """Say on standard error what of the data differs from the training data, or is a guess."""
+def say_differences(
+    output: OutputOptions, data: LabeledData, like: Reading, *, labelled: bool = True
+) -> None:
+    """Say what of the data differs from the training data, or is a guess."""
     for note in _notes(data, like, labelled):
-        sys.stderr.write(f"shortlist: {data.source}: {note}\n")
+        output.say(f"shortlist: {data.source}: {note}")
 
 
 def _notes(data: LabeledData, like: Reading, labelled: bool) -> Iterator[str]:

@@ -266,11 +266,9 @@ def _other_places(path: str) -> Iterator[Path]:
 
 def saved_line(path: str) -> str:
     """Where something was saved, and its size if it is a file."""
-    return f"saved in {path} ({size_of(path)})" if os.path.isfile(path) else f"written to {path}"
-
-
-def size_of(path: str) -> str:
-    return readable_size(os.path.getsize(path))
+    if not os.path.isfile(path):
+        return f"written to {path}"
+    return f"saved in {path} ({readable_size(os.path.getsize(path))})"
 
 
 def readable_size(n_bytes: int) -> str:

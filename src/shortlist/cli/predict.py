@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
+from shortlist._text import counted
 from shortlist.cli.data import read_data
 from shortlist.cli.models import (
     Classes,
@@ -21,7 +22,7 @@ from shortlist.cli.models import (
     reading_of,
     say_differences,
 )
-from shortlist.cli.options import ReadingOptions
+from shortlist.cli.options import OutputOptions, ReadingOptions
 from shortlist.cli.output import check_output, is_device, is_standard_output, standard_output
 from shortlist.errors import DataError
 
@@ -138,8 +139,7 @@ def predict(
     classes = Classes.of_model(saved, reading.names)
     calibrated = sets.around(trained, like, reading) if adaptive else None
     examples = read_data(data, reading, "test", like=like, labelled=False)
-    if not quiet:
-        say_differences(examples, like, labelled=False)
+    say_differences(OutputOptions(quiet=quiet), examples, like, labelled=False)
     if calibrated is None:
         blocks = _shortlists(trained, examples.X, length, probable)
     else:
@@ -153,7 +153,7 @@ def predict(
     with _opened(output) as file:
         (lines.write_json if as_json else lines.write_csv)(file, blocks)
     if lines.defused:
-        fields = "1 field" if len(lines.defused) == 1 else f"{len(lines.defused)} fields"
+        fields = counted(len(lines.defused), "field")
         sys.stderr.write(f"shortlist: a ' was put before {fields} that begin like a formula\n")
 
 
@@ -238,11 +238,9 @@ def _rows(blocks: Iterator[Block]) -> Iterator[tuple[list[int], list[float]]]:
 def _opened(path: str) -> Iterator[IO[str]]:
     if is_standard_output(path):
         yield standard_output()
-    elif is_device(Path(path)):
-        with open(path, "w", encoding="utf-8", newline="") as file:
-            yield file
-    else:
-        from shortlist._files import atomic_write
+        return
+    from shortlist._files import atomic_write
 
-        with atomic_write(path) as part, open(part, "w", encoding="utf-8", newline="") as file:
-            yield file
+    place = nullcontext(Path(path)) if is_device(Path(path)) else atomic_write(path)
+    with place as part, open(part, "w", encoding="utf-8", newline="") as file:
+        yield file

@@ -48,7 +48,8 @@ def _run(args: Sequence[str] | None, received: Received) -> int:
         abandon(sys.stdout)
         return UNREAD
     except OSError as error:
-        return _fail(_of_system(error), _code_of(error))
+        code = FAILED if error.errno in _MACHINE_ERRORS else REFUSED
+        return _fail(_of_system(error), code)
     except MemoryError as error:
         return _fail(message_of(error) or "out of memory", FAILED)
     except ImportError as error:
@@ -100,10 +101,6 @@ def _fail(message: str, code: int) -> int:
     line = escape_controls(" ".join(message.split()))
     sys.stderr.write(f"shortlist: {line}\n")
     return code
-
-
-def _code_of(error: OSError) -> int:
-    return FAILED if error.errno in _MACHINE_ERRORS else REFUSED
 
 
 def _of_system(error: OSError) -> str:

@@ -158,8 +158,8 @@ def _fit(
         like = like or how_read(examples)
         held_out = read_validation(like, validation, reading) if validation is not None else None
         say_data(output, examples, weights_hint(loss.liblinear_type, weights, labels))
-        if held_out is not None and not output.quiet:
-            say_differences(held_out, like, labelled=True)
+        if held_out is not None:
+            say_differences(output, held_out, like)
         with told_of_compilation(output) as compilation:
             _fit_there(model, examples, machine)
         if start is not None:
