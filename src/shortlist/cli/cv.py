@@ -7,7 +7,6 @@ from inspect import signature
 from typing import TYPE_CHECKING, Any
 
 from shortlist.cli.data import describe_data, how_read, labels_in, read_data
-from shortlist.cli.liblinear import weights_hint
 from shortlist.cli.models import (
     check_trainable,
     chosen_for,
@@ -27,6 +26,7 @@ from shortlist.cli.options import (
     class_weights,
     estimator_parameters,
     parse_numbers,
+    weights_hint,
 )
 from shortlist.cli.output import (
     check_output,

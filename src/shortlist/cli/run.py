@@ -62,7 +62,7 @@ def _call(args: Sequence[str] | None) -> int:
     import typer
 
     from shortlist.cli.app import app
-    from shortlist.cli.liblinear import usage_hint, with_weights_joined
+    from shortlist.cli.options import usage_hint, with_weights_joined
     from shortlist.cli.start import import_quickly
 
     import_quickly()

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 from shortlist._parameters import LOSS_PARAMETERS
 from shortlist._text import Phrase, Setting, counted, few
 from shortlist.cli.data import how_read, is_named, labels_in, read_data, reader_options
-from shortlist.cli.liblinear import weights_hint
 from shortlist.cli.models import (
     check_kind_of_labels,
     check_trainable,
@@ -33,6 +32,7 @@ from shortlist.cli.options import (
     SolverOptions,
     class_weights,
     estimator_parameters,
+    weights_hint,
 )
 from shortlist.cli.output import (
     check_output,
