@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from shortlist.cli.data import describe_data, read_data
+from shortlist.cli.data import read_data
 from shortlist.cli.options import OutputOptions, ReadingOptions
 from shortlist.cli.output import number, print_json, print_table, told_of_compilation
 
@@ -45,7 +45,7 @@ def bench(
     if repeat < 1:
         raise ValueError(f"--repeat must be 1 or more; got {repeat}")
     examples = read_data(data, reading, "train")
-    output.say(describe_data(examples))
+    output.say(examples.describe())
     contests = {name: _contest(name, examples, cost, tol, repeat, output) for name in wanted}
     if output.as_json:
         shown = {name: [asdict(entry) for entry in entries] for name, entries in contests.items()}

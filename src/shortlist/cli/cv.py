@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from inspect import signature
 from typing import TYPE_CHECKING, Any
 
-from shortlist.cli.data import describe_data, how_read, labels_in, read_data
+from shortlist.cli.data import how_read, labels_in, read_data
 from shortlist.cli.models import (
     check_trainable,
     chosen_for,
@@ -146,7 +146,7 @@ def cv(
     check_trainable(search, examples)
     say_data(output, examples)
     if measured is not None:
-        output.say(describe_data(measured))
+        output.say(measured.describe())
     with told_of_compilation(output):
         search.fit(examples.X, examples.y, sample_weight=examples.weight, **held_out)
     remember_names(search, examples)

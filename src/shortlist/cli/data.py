@@ -9,7 +9,6 @@ from inspect import signature
 from typing import TYPE_CHECKING, Any
 
 from shortlist._parameters import FORMATS, SPLIT_NAMES, TABLE_FORMATS
-from shortlist._text import counted
 from shortlist.cli.declare import changed
 from shortlist.cli.options import ReadingOptions
 from shortlist.errors import DataError
@@ -83,22 +82,6 @@ def how_read(data: LabeledData) -> Reading:
     """How data was read, for the model to keep."""
     assert data.reading is not None  # every reader says so, and so does load_letter
     return data.reading
-
-
-def describe_data(data: LabeledData) -> str:
-    """The data in one line: where it is from, and how much there is."""
-    from scipy import sparse
-
-    source = "standard input" if data.source == "-" else data.source
-    parts = [counted(data.n_samples, "example"), counted(data.n_features, "feature")]
-    if sparse.issparse(data.X):
-        share = data.X.nnz / max(data.n_samples * data.n_features, 1)
-        parts[-1] += f" ({share:.2%} nonzero)"
-    if data.y is not None:
-        parts.append(counted(data.n_classes, "class"))
-    if data.left_out:
-        parts.append(f"{data.left_out} more left out for missing values")
-    return f"{source}: {', '.join(parts)}"
 
 
 def _named(name: str, options: ReadingOptions, like: Reading | None) -> dict[str, LabeledData]:

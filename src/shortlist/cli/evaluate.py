@@ -4,7 +4,7 @@ from dataclasses import asdict
 from typing import Any
 
 from shortlist._parameters import MAX_TIED_SHARE
-from shortlist.cli.data import describe_data, read_data
+from shortlist.cli.data import read_data
 from shortlist.cli.models import (
     Classes,
     checked_length,
@@ -66,7 +66,7 @@ def evaluate(
         print_json("evaluate", facts)
         return
     if not output.quiet:
-        print_line(describe_data(examples))
+        print_line(examples.describe())
     _print_curve(rankings, lengths, trained)
     if shown:
         title = "All classes" if len(shown) == len(reports) else f"The {len(shown)} hardest classes"

@@ -18,11 +18,7 @@ if TYPE_CHECKING:
 _KNOWN = ("params", "result", "n_iter", "models", "ks", "chosen", "rows", "families", "table")
 
 
-def info(
-    *,
-    model: str | None = None,
-    output: OutputOptions,
-) -> None:
+def info(*, model: str | None = None, output: OutputOptions) -> None:
     """Show what a model file holds: parameters, classes and the record of its training.
 
     Only the description is read, not the weights, so this is quick whatever the model's size.

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from shortlist._text import few
-from shortlist.cli.data import labels_in, read_data
+from shortlist.cli.data import how_read, labels_in, read_data
 from shortlist.cli.options import KernelOptions, OutputOptions, ReadingOptions
 from shortlist.errors import DataError
 
@@ -17,7 +16,6 @@ if TYPE_CHECKING:
 
 # Scores, examples times classes, that are computed at a time: 32 MiB of doubles.
 _SCORES_PER_BLOCK = 1 << 22
-_SHOWN_COLUMNS = 5
 
 
 def load_model(path: str, *, scores_only: bool = False) -> Any:
@@ -184,30 +182,10 @@ def say_differences(
     output: OutputOptions, data: LabeledData, like: Reading, *, labelled: bool = True
 ) -> None:
     """Say what of the data differs from the training data, or is a guess."""
-    for note in _notes(data, like, labelled):
-        output.say(f"shortlist: {data.source}: {note}")
+    from shortlist.datasets.columns import differences
 
-
-def _notes(data: LabeledData, like: Reading, labelled: bool) -> Iterator[str]:
-    """Notes for the user on data whose columns differ from those of the training data."""
-    found = data.reading
-    if found is None:
-        return
+    found = how_read(data)
     own_guess = found.index_base is not None and like.index_base is None
-    if (labelled and found.label_guess is not None) or (own_guess and found.guessed):
-        yield found.describe()
-    if found.columns is None or like.feature_names is None:
-        return
-    from shortlist.datasets.columns import feature_columns
-
-    expected: Sequence[str] = feature_columns(like) or like.feature_names
-    if not set(expected) <= set(found.columns):
-        expected = like.feature_names  # a column of lists there may be many columns here
-    here = [column for column in found.columns if column in set(expected)]
-    if here and here != list(expected):
-        yield "columns in another order are matched by name"
-    known = {*(like.columns or ()), *expected}
-    extra = [column for column in found.drop if column not in known]
-    if extra:
-        listed = few(extra, _SHOWN_COLUMNS)
-        yield f"columns that the model does not know are passed over: {listed}"
+    guessed = (labelled and found.label_guess is not None) or (own_guess and found.guessed)
+    for note in [*([found.describe()] if guessed else []), *differences(found, like)]:
+        output.say(f"shortlist: {data.source}: {note}")

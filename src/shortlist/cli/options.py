@@ -91,11 +91,6 @@ class MachineOptions:
         if self.workers is not None and kernel.kernel is not None:
             raise ValueError("--workers is for linear scores: leave it out, or --kernel")
 
-    @property
-    def given(self) -> list[str]:
-        """The options that were used, as they are written."""
-        return [flag for _, flag in changed(self)]
-
 
 @dataclass(frozen=True)
 class ShapeOptions:

@@ -41,11 +41,11 @@ def say_data(output: OutputOptions, data: LabeledData, *more: str | None) -> Non
     """Tell how DATA was read, with what was guessed, how much there is, and what may help."""
     if output.quiet:
         return
-    from shortlist.cli.data import describe_data, how_read, row_number_hint, scale_hint
+    from shortlist.cli.data import how_read, row_number_hint, scale_hint
 
     looked_at = hasattr(data.X, "__getitem__")  # not the rows that workers hold
     hints = [row_number_hint(data), scale_hint(data)] if looked_at else []
-    lines = [how_read(data).describe(), describe_data(data), *hints, *more]
+    lines = [how_read(data).describe(), data.describe(), *hints, *more]
     output.say("\n".join(escape_controls(line) for line in lines if line is not None))
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from shortlist._parameters import LOSS_PARAMETERS
 from shortlist._text import Phrase, Setting, counted, few
 from shortlist.cli.data import how_read, is_named, labels_in, read_data, reader_options
+from shortlist.cli.declare import changed
 from shortlist.cli.models import (
     check_kind_of_labels,
     check_trainable,
@@ -89,8 +90,8 @@ def train(
     if folds is not None:
         if model is not None:
             raise ValueError("-v measures accuracy and makes no model: leave out -o, or -v")
-        if machine.given:
-            raise ValueError(f"{machine.given[0]} is for training a model: leave it out, or -v")
+        for _, flag in changed(machine):
+            raise ValueError(f"{flag} is for training a model: leave it out, or -v")
         if warm_start is not None:
             raise ValueError("--warm-start is for training a model: leave it out, or -v")
         if checkpoints.checkpoint is not None:
