@@ -5,7 +5,7 @@ from __future__ import annotations
 import timeit
 import warnings
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 from shortlist.cli.data import read_data
@@ -48,8 +48,7 @@ def bench(
     output.say(examples.describe())
     contests = {name: _contest(name, examples, cost, tol, repeat, output) for name in wanted}
     if output.as_json:
-        shown = {name: [asdict(entry) for entry in entries] for name, entries in contests.items()}
-        print_json("bench", {"data": data, "C": cost, "tol": tol, "contests": shown})
+        print_json("bench", {"data": data, "C": cost, "tol": tol, "contests": contests})
         return
     for name, entries in contests.items():
         _print_contest(f"{name}, C={cost:g}, to within {tol:g} of the best objective", entries)

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from inspect import signature
 from typing import TYPE_CHECKING, Any
 
-from shortlist.cli.data import how_read, labels_in, read_data
+from shortlist.cli.data import how_read, labels_in, read_data, say_data
 from shortlist.cli.models import (
     check_trainable,
     chosen_for,
-    make_classifier,
     read_validation,
     remember_names,
 )
 from shortlist.cli.options import (
     CheckpointOptions,
-    KernelOptions,
     LossName,
     LossOptions,
     OutputOptions,
@@ -26,7 +24,6 @@ from shortlist.cli.options import (
     class_weights,
     estimator_parameters,
     parse_numbers,
-    weights_hint,
 )
 from shortlist.cli.output import (
     check_output,
@@ -37,7 +34,6 @@ from shortlist.cli.output import (
     print_table,
     save_somewhere,
     saved_line,
-    say_data,
     told_of_compilation,
 )
 
@@ -128,7 +124,7 @@ def cv(
 
     examples = read_data(data, reading, "train")
     if wanted.on_folds:
-        _check_folds(wanted.folds, examples)
+        check_folds(wanted.folds, examples)
     measured = None
     held_out: dict[str, Any] = {}
     if wanted.validation is not None:
@@ -177,7 +173,7 @@ def cv(
     exit_unless(saved == model, search.interrupted_)
 
 
-def _check_folds(wanted: int | None, examples: LabeledData) -> None:
+def check_folds(wanted: int | None, examples: LabeledData) -> None:
     """Raise now what dividing the examples into folds would refuse; None is the usual number."""
     import numpy as np
     from scipy import sparse
@@ -223,71 +219,11 @@ def _print_tables(search: Any) -> None:
     columns = ["C", *(f"top-{k} %" for k in ks), "seconds"]
     for number, rows in search.rows_by_family().items():
         family = search.families_[number]
-        cells = [
-            [
-                f"{table['C'][row]:.4g}",
-                *(cell(row, k) for k in ks),
-                f"{table['mean_seconds'][row]:.2f}",
-            ]
-            for row in rows
-        ]
+        costs = [f"{C:.4g}" for C in table["C"][rows]]
+        seconds = [f"{mean:.2f}" for mean in table["mean_seconds"][rows]]
+        shares = [[cell(row, k) for row in rows] for k in ks]
+        cells = zip(costs, *shares, seconds, strict=True)
         places = [(i, j) for i, row in enumerate(rows) for j, k in enumerate(ks, 1)]
         best = [(i, j) for i, j in places if rows[i] == chosen[ks[j - 1]]]
-        print_table(
-            f"{family['loss']}, k={family['k']}", columns, cells, text_columns=(), best=best
-        )
-
-
-def cross_validate_one(
-    name: str,
-    cost: float,
-    folds: int,
-    loss: LossOptions,
-    shape: ShapeOptions,
-    solver: SolverOptions,
-    kernel: KernelOptions,
-    reading: ReadingOptions,
-    output: OutputOptions,
-) -> None:
-    """LIBLINEAR's ``-v``: print the accuracy that one C has on held-out folds."""
-    parameters = estimator_parameters(loss, shape, solver, output)
-    if folds < 2:
-        raise ValueError(f"-v must be 2 or more folds; got {folds}")
-    examples = read_data(name, reading, "train")
-    _check_folds(folds, examples)
-    labels = labels_in(examples)
-    weights = class_weights(shape.class_weight, labels)
-
-    model = make_classifier(kernel, C=cost, class_weight=weights, **parameters)
-    check_trainable(model, examples)
-    say_data(output, examples, weights_hint(loss.liblinear_type, weights, labels))
-    with told_of_compilation(output):
-        shares = _fold_accuracies(model, examples, folds)
-    means = {k: sum(of_folds) / folds for k, of_folds in shares.items()}
-    if output.as_json:
-        by_k = {f"top-{k}": mean for k, mean in means.items()}
-        folds_by_k = {f"top-{k}": of_folds for k, of_folds in shares.items()}
-        facts = {"loss": model.loss, "k": model.k, "C": cost, "folds": folds_by_k}
-        print_json("train", {"data": name, "accuracy": {"cross-validation": by_k}, **facts})
-        return
-    shown = ", ".join(f"top-{k} {percent(mean)}%" for k, mean in means.items())
-    print_line(f"{folds}-fold cross-validation accuracy: {shown}")
-
-
-def _fold_accuracies(model: Any, examples: LabeledData, folds: int) -> dict[int, list[float]]:
-    from sklearn.model_selection import check_cv
-
-    from shortlist.cli.ranking import rank_labels
-
-    shares: dict[int, list[float]] = {k: [] for k in sorted({1, model.k})}
-    splitter = check_cv(folds, examples.y, classifier=True)
-    for trained_on, held_out in splitter.split(examples.X, examples.y):
-        weight = None if examples.weight is None else examples.weight[trained_on]
-        model.fit(examples.X[trained_on], examples.y[trained_on], sample_weight=weight)
-        if model.result_.status == "interrupted":
-            raise KeyboardInterrupt
-        part = replace(examples, X=examples.X[held_out], y=examples.y[held_out])
-        ranking = rank_labels(model, part, "expected")
-        for k in shares:
-            shares[k].append(ranking.accuracy(k))
-    return shares
+        title = f"{family['loss']}, k={family['k']}"
+        print_table(title, columns, cells, text_columns=(), best=best)

@@ -9,8 +9,9 @@ from inspect import signature
 from typing import TYPE_CHECKING, Any
 
 from shortlist._parameters import FORMATS, SPLIT_NAMES, TABLE_FORMATS
+from shortlist._text import escape_controls
 from shortlist.cli.declare import changed
-from shortlist.cli.options import ReadingOptions
+from shortlist.cli.options import OutputOptions, ReadingOptions
 from shortlist.errors import DataError
 
 if TYPE_CHECKING:
@@ -196,7 +197,17 @@ def _choose(
     raise DataError(message + hint, path=name)
 
 
-def row_number_hint(data: LabeledData) -> str | None:
+def say_data(output: OutputOptions, data: LabeledData, *more: str | None) -> None:
+    """Tell how DATA was read, with what was guessed, how much there is, and what may help."""
+    if output.quiet:
+        return
+    looked_at = hasattr(data.X, "__getitem__")  # not the rows that workers hold
+    hints = [_row_number_hint(data), _scale_hint(data)] if looked_at else []
+    lines = [how_read(data).describe(), data.describe(), *hints, *more]
+    output.say("\n".join(escape_controls(line) for line in lines if line is not None))
+
+
+def _row_number_hint(data: LabeledData) -> str | None:
     """The hint for a feature that only numbers the examples."""
     import numpy as np
 
@@ -213,7 +224,7 @@ def row_number_hint(data: LabeledData) -> str | None:
     return None
 
 
-def scale_hint(data: LabeledData) -> str | None:
+def _scale_hint(data: LabeledData) -> str | None:
     """The hint for unscaled features of very different or very large sizes."""
     import numpy as np
 

@@ -47,13 +47,9 @@ Seed = Annotated[int, {"min": 0, "max": 2**32 - 1}]
 LOSS_OF_TYPE = {0: "ova_logistic", 3: "ova_hinge", 4: "hinge", 7: "ova_logistic"}
 
 _NO_SUCH_OBJECTIVE = {
-    1: "the squared hinge",
-    2: "the squared hinge",
-    5: "regularisation by the 1-norm",
-    6: "regularisation by the 1-norm",
-    11: "regression",
-    12: "regression",
-    13: "regression",
+    **dict.fromkeys((1, 2), "the squared hinge"),
+    **dict.fromkeys((5, 6), "regularisation by the 1-norm"),
+    **dict.fromkeys((11, 12, 13), "regression"),
     21: "outlier detection",
 }
 

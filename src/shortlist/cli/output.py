@@ -31,29 +31,16 @@ from shortlist.cli.options import OutputOptions
 
 if TYPE_CHECKING:
     from shortlist._compiling import CompileTimer
-    from shortlist.datasets.containers import LabeledData
     from shortlist.datasets.how_read import Reading
 
 DONE, FAILED, REFUSED, INTERRUPTED, UNREAD = 0, 1, 2, 130, 141
-
-
-def say_data(output: OutputOptions, data: LabeledData, *more: str | None) -> None:
-    """Tell how DATA was read, with what was guessed, how much there is, and what may help."""
-    if output.quiet:
-        return
-    from shortlist.cli.data import how_read, row_number_hint, scale_hint
-
-    looked_at = hasattr(data.X, "__getitem__")  # not the rows that workers hold
-    hints = [row_number_hint(data), scale_hint(data)] if looked_at else []
-    lines = [how_read(data).describe(), data.describe(), *hints, *more]
-    output.say("\n".join(escape_controls(line) for line in lines if line is not None))
 
 
 def told_of_compilation(output: OutputOptions) -> AbstractContextManager[CompileTimer]:
     """Say so when numba starts to compile; the timer's seconds grow as it does."""
     from shortlist._compiling import compilation_told
 
-    return compilation_told(lambda text: output.say(text))
+    return compilation_told(output.say)
 
 
 def print_json(command: str, value: dict[str, Any]) -> None:
@@ -122,12 +109,8 @@ def print_table(
     for number, name in enumerate(columns):
         table.add_column(Text(name), justify="left" if number in text_columns else "right")
     for i, row in enumerate(rows):
-        table.add_row(
-            *(
-                Text(escape_controls(cell), style="bold green" if (i, j) in marked else "")
-                for j, cell in enumerate(row)
-            )
-        )
+        styles = ["bold green" if (i, j) in marked else "" for j in range(len(row))]
+        table.add_row(*map(Text, map(escape_controls, row), styles))
     console = Console(highlight=False)
     if not console.is_terminal:
         # A file or a pipe has no width to fit into: a table is not to be cut there.

@@ -6,11 +6,13 @@ import math
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from shortlist._parameters import LOSS_PARAMETERS
 from shortlist._text import Phrase, Setting, counted, few
-from shortlist.cli.data import how_read, is_named, labels_in, read_data, reader_options
+from shortlist.cli.cv import check_folds
+from shortlist.cli.data import how_read, is_named, labels_in, read_data, reader_options, say_data
 from shortlist.cli.declare import changed
 from shortlist.cli.models import (
     check_kind_of_labels,
@@ -40,10 +42,11 @@ from shortlist.cli.output import (
     exit_unless,
     number,
     percent,
+    print_json,
+    print_line,
     report,
     save_somewhere,
     saved_line,
-    say_data,
     told_of_compilation,
 )
 from shortlist.errors import DataError
@@ -55,6 +58,8 @@ if TYPE_CHECKING:
     from shortlist.datasets.how_read import Reading
 
 _SHOWN_LABELS = 5
+# What is told of the record of training.
+_RECORD = ("status", "primal", "dual", "relative_gap", "epochs", "seconds")
 
 
 def train(
@@ -87,6 +92,7 @@ def train(
       shortlist train more.csv -o model2 --warm-start model
       zcat data.csv.gz | shortlist train - --format csv --label species -o model
     """
+    given = (loss, shape, solver, kernel, machine, reading, output)
     if folds is not None:
         if model is not None:
             raise ValueError("-v measures accuracy and makes no model: leave out -o, or -v")
@@ -96,9 +102,10 @@ def train(
             raise ValueError("--warm-start is for training a model: leave it out, or -v")
         if checkpoints.checkpoint is not None:
             raise ValueError("-v keeps no checkpoints: leave out --checkpoint, or use cv")
-        from shortlist.cli.cv import cross_validate_one
-
-        cross_validate_one(data, cost, folds, loss, shape, solver, kernel, reading, output)
+        if folds < 2:
+            raise ValueError(f"-v must be 2 or more folds; got {folds}")
+        with _prepared(data, cost, *given, folds=folds) as (trained, examples, _, _):
+            _cross_validate(data, trained, examples, folds, output)
         return
     if model is None:
         raise ValueError("say where to save the model: -o MODEL (or -v N to cross-validate)")
@@ -106,8 +113,9 @@ def train(
     inputs = (data, validation, warm_start, reading.labels, reading.names)
     check_output(model, inputs=inputs, as_json=output.as_json)
     kept_in = checkpoints.parameters(output, (*inputs, model))
-    given = (loss, shape, solver, kernel, machine, reading, output)
-    trained, facts, like = _fit(data, cost, validation, warm_start, *given, kept_in)
+    prepared = _prepared(data, cost, *given, validation, warm_start, kept_in)
+    with prepared as (trained, examples, held_out, like):
+        facts = _fit(data, trained, examples, held_out, machine, output)
 
     saved = save_somewhere(trained, model, like)
     interrupted = facts["status"] == "interrupted"
@@ -120,15 +128,10 @@ def train(
     exit_unless(saved == model, interrupted)
 
 
-# What is told of the record of training.
-_RECORD = ("status", "primal", "dual", "relative_gap", "epochs", "seconds")
-
-
-def _fit(
+@contextmanager
+def _prepared(
     name: str,
     cost: float,
-    validation: str | None,
-    warm_start: str | None,
     loss: LossOptions,
     shape: ShapeOptions,
     solver: SolverOptions,
@@ -136,21 +139,27 @@ def _fit(
     machine: MachineOptions,
     reading: ReadingOptions,
     output: OutputOptions,
-    kept_in: dict[str, Any],
-) -> tuple[Any, dict[str, Any], Reading]:
-    """The fitted classifier, what there is to tell of it, and how its data was read."""
+    validation: str | None = None,
+    warm_start: str | None = None,
+    kept_in: dict[str, Any] | None = None,
+    *,
+    folds: int | None = None,
+) -> Iterator[tuple[Any, LabeledData, LabeledData | None, Reading]]:
+    """A classifier to be trained, its examples, those of --val, and how its data is read."""
     parameters = estimator_parameters(loss, shape, solver, output)
     machine.check(kernel)
     start, like = None, None
     if warm_start is not None:
         start, like = _open_start(warm_start, parameters, kernel, machine)
     with _training_data(name, reading, like, machine) as examples:
+        if folds is not None:
+            check_folds(folds, examples)
         if start is not None:
             _check_labels(start, str(warm_start), examples)
         labels = labels_in(examples)
         weights = class_weights(shape.class_weight, labels)
         limit = machine.memory_limit
-        parameters.update(C=cost, class_weight=weights, memory_limit=limit, **kept_in)
+        parameters.update(C=cost, class_weight=weights, memory_limit=limit, **(kept_in or {}))
         if start is None:
             model = make_classifier(kernel, **parameters)
         else:
@@ -161,15 +170,34 @@ def _fit(
         say_data(output, examples, weights_hint(loss.liblinear_type, weights, labels))
         if held_out is not None:
             say_differences(output, held_out, like)
-        with told_of_compilation(output) as compilation:
-            _fit_there(model, examples, machine)
-        if start is not None:
-            model.set_params(warm_start=False)
-        remember_names(model, examples)
-        measured = {"training": _accuracies(model, examples)}
-        if held_out is not None:
-            measured["validation"] = _accuracies(model, held_out)
-    facts = {
+        yield model, examples, held_out, like
+    if start is not None:
+        model.set_params(warm_start=False)
+
+
+def _fit(
+    name: str,
+    model: Any,
+    examples: LabeledData,
+    held_out: LabeledData | None,
+    machine: MachineOptions,
+    output: OutputOptions,
+) -> dict[str, Any]:
+    """Fit a classifier, here or on workers, and return what there is to tell of it."""
+    with told_of_compilation(output) as compilation:
+        if machine.workers is None or _with_workers(examples.X):
+            model.fit(examples.X, examples.y, sample_weight=examples.weight)
+        else:
+            from shortlist import distributed
+
+            where: dict[str, Any] = {"n_workers": machine.workers, "address": machine.ray}
+            where["sample_weight"] = examples.weight
+            distributed.fit(model, examples.X, examples.y, **where)
+    remember_names(model, examples)
+    measured = {"training": _accuracies(model, examples)}
+    if held_out is not None:
+        measured["validation"] = _accuracies(model, held_out)
+    return {
         "data": name,
         "n_samples": examples.n_samples,
         "n_features": examples.n_features,
@@ -179,7 +207,6 @@ def _fit(
         "compile_seconds": compilation.seconds,
         "accuracy": measured,
     }
-    return model, facts, like
 
 
 def _lines(facts: dict[str, Any]) -> list[str]:
@@ -198,6 +225,35 @@ def _lines(facts: dict[str, Any]) -> list[str]:
         shown = ", ".join(f"{k} {percent(share)}%" for k, share in shares.items())
         lines.append(f"{name} accuracy: {shown}")
     return lines
+
+
+def _cross_validate(
+    name: str, model: Any, examples: LabeledData, folds: int, output: OutputOptions
+) -> None:
+    """LIBLINEAR's ``-v``: print the accuracy that one C has on held-out folds."""
+    from sklearn.model_selection import check_cv
+
+    from shortlist.cli.ranking import rank_labels
+
+    rankings = []
+    splitter = check_cv(folds, examples.y, classifier=True)
+    with told_of_compilation(output):
+        for trained_on, held_out in splitter.split(examples.X, examples.y):
+            weight = None if examples.weight is None else examples.weight[trained_on]
+            model.fit(examples.X[trained_on], examples.y[trained_on], sample_weight=weight)
+            if model.result_.status == "interrupted":
+                raise KeyboardInterrupt
+            part = replace(examples, X=examples.X[held_out], y=examples.y[held_out])
+            rankings.append(rank_labels(model, part, "expected"))
+    ks = sorted({1, model.k})
+    shares = {f"top-{k}": [ranking.accuracy(k) for ranking in rankings] for k in ks}
+    means = {k: sum(of_folds) / folds for k, of_folds in shares.items()}
+    if output.as_json:
+        facts = {"loss": model.loss, "k": model.k, "C": model.C, "folds": shares}
+        print_json("train", {"data": name, "accuracy": {"cross-validation": means}, **facts})
+        return
+    shown = ", ".join(f"{k} {percent(mean)}%" for k, mean in means.items())
+    print_line(f"{folds}-fold cross-validation accuracy: {shown}")
 
 
 def _open_start(
@@ -295,18 +351,6 @@ def _reason_to_read_here(name: str, options: ReadingOptions) -> str | None:
     if options.missing == "mean":
         return "--missing mean takes its numbers from all examples"
     return None
-
-
-def _fit_there(model: Any, examples: LabeledData, machine: MachineOptions) -> None:
-    """Train where the options say."""
-    X, y = examples
-    if machine.workers is None or _with_workers(X):
-        model.fit(X, y, sample_weight=examples.weight)
-        return
-    from shortlist import distributed
-
-    where: dict[str, Any] = {"n_workers": machine.workers, "address": machine.ray}
-    distributed.fit(model, X, y, sample_weight=examples.weight, **where)
 
 
 def _accuracies(model: Any, examples: LabeledData) -> dict[str, float]:
