@@ -153,7 +153,7 @@ class HelpfulGroup(TyperGroup):
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
         commands = [self.commands[name] for name in self.list_commands(ctx)]
-        shown = [(_heading(c), str(c.name), _first_paragraph(c)) for c in commands]
+        shown = [(_heading(c), str(c.name), (c.help or "").split("\n\n")[0]) for c in commands]
         _write_groups(formatter, [*shown, *_parameters(self, ctx)])
 
 
@@ -177,10 +177,6 @@ def _parameters(command: Any, ctx: Any) -> Iterable[tuple[str, str, str]]:
 
 def _heading(thing: Any, usual: str = _OTHERS) -> str:
     return getattr(thing, "rich_help_panel", None) or usual
-
-
-def _first_paragraph(command: Any) -> str:
-    return (command.help or "").split("\n\n")[0]
 
 
 def _write_groups(formatter: Any, entries: Iterable[tuple[str, str, str]]) -> None:

@@ -318,13 +318,6 @@ def weights_hint(number: int | None, weights: Any, classes: Collection[Any]) -> 
     )
 
 
-def usage_hint(option: str | None) -> str:
-    """Advice for users of LIBLINEAR on an option that was misused; empty if there is none."""
-    if option == "-C":
-        return ": a number. LIBLINEAR's -C, which searches for one, is shortlist cv"
-    return ""
-
-
 def with_weights_joined(args: Sequence[str]) -> list[str]:
     """Arguments with ``-wLABEL WEIGHT``, as LIBLINEAR has it, turned into ``-w LABEL=WEIGHT``."""
     joined: list[str] = []

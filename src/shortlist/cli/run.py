@@ -62,7 +62,7 @@ def _call(args: Sequence[str] | None) -> int:
     import typer
 
     from shortlist.cli.app import app
-    from shortlist.cli.options import usage_hint, with_weights_joined
+    from shortlist.cli.options import with_weights_joined
     from shortlist.cli.start import import_quickly
 
     import_quickly()
@@ -85,8 +85,9 @@ def _call(args: Sequence[str] | None) -> int:
         named = f"shortlist {given[0]}" if given and not given[0].startswith("-") else "shortlist"
         command = context.command_path if context else named
         message = error.format_message().rstrip(".")
-        hint = usage_hint(getattr(error, "option_name", None))
-        return _fail(f"{message}{hint} (see {command} --help)", REFUSED)
+        if getattr(error, "option_name", None) == "-C":
+            message += ": a number. LIBLINEAR's -C, which searches for one, is shortlist cv"
+        return _fail(f"{message} (see {command} --help)", REFUSED)
 
 
 def _fail(message: str, code: int) -> int:
