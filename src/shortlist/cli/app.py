@@ -29,7 +29,6 @@ app = typer.Typer(
     "they come with a traceback.",
 )
 
-
 _PANELS = {
     "Models": (train, cv, predict, evaluate, info, export, features),
     "Studies": (reproduce, bench),

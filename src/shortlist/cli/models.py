@@ -186,6 +186,8 @@ def say_differences(
 
     found = how_read(data)
     own_guess = found.index_base is not None and like.index_base is None
-    guessed = (labelled and found.label_guess is not None) or (own_guess and found.guessed)
-    for note in [*([found.describe()] if guessed else []), *differences(found, like)]:
+    notes = list(differences(found, like))
+    if (labelled and found.label_guess is not None) or (own_guess and found.guessed):
+        notes.insert(0, found.describe())
+    for note in notes:
         output.say(f"shortlist: {data.source}: {note}")

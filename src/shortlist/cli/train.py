@@ -333,24 +333,18 @@ def _workers_read(name: str, options: ReadingOptions, machine: MachineOptions) -
     """
     if machine.workers is None:
         return False
-    reason = _reason_to_read_here(name, options)
+    reasons_against = {
+        f"{name} is a data set by name, not a file": is_named(name),
+        "standard input is read once": name == "-",
+        "--scale takes its numbers from all examples": options.scale is not None,
+        "--missing mean takes its numbers from all examples": options.missing == "mean",
+    }
+    reason = next((words for words, holds in reasons_against.items() if holds), None)
     if machine.memory_limit is None:
         return reason is None and os.path.isdir(name)
     if reason is not None:
         raise ValueError(f"with --memory-limit the workers read DATA themselves, but {reason}")
     return True
-
-
-def _reason_to_read_here(name: str, options: ReadingOptions) -> str | None:
-    if is_named(name):
-        return f"{name} is a data set by name, not a file"
-    if name == "-":
-        return "standard input is read once"
-    if options.scale is not None:
-        return "--scale takes its numbers from all examples"
-    if options.missing == "mean":
-        return "--missing mean takes its numbers from all examples"
-    return None
 
 
 def _accuracies(model: Any, examples: LabeledData) -> dict[str, float]:
