@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from shortlist.cli.address_space import fit_into_address_space
+from shortlist.cli.start import fit_into_address_space
 from tests.cli.conftest import shell
 
 resource = pytest.importorskip("resource")
@@ -28,7 +28,7 @@ def test_too_little_for_the_libraries(files, tmp_path):
     ("limit", "threads"), [(None, None), (500 * MB, "1"), (900 * MB, "3"), (10**12, None)]
 )
 def test_as_many_threads_as_there_is_room_for(limit, threads, monkeypatch):
-    monkeypatch.setattr("shortlist.cli.address_space.address_space_limit", lambda: limit)
+    monkeypatch.setattr("shortlist.cli.start.address_space_limit", lambda: limit)
     monkeypatch.setattr(os, "cpu_count", lambda: 64)
     monkeypatch.setattr(os, "environ", {"OMP_NUM_THREADS": "7"})
     fit_into_address_space()

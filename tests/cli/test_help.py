@@ -62,7 +62,7 @@ def test_every_entry_of_the_manual_is_an_option_and_says_something():
     from importlib import import_module
     from inspect import signature
 
-    from shortlist.cli.unfold import _manual, words_of
+    from shortlist.cli.declare import _manual, words_of
 
     used, shared = {}, set()
     for name in COMMANDS:
@@ -85,8 +85,8 @@ def test_every_entry_of_the_manual_is_an_option_and_says_something():
 def test_choices_are_those_of_the_library():
     from shortlist import losses
     from shortlist.cli import options
+    from shortlist.cli.declare import words_of, words_of_option
     from shortlist.cli.train import train
-    from shortlist.cli.unfold import words_of, words_of_option
     from shortlist.datasets.downloads import SOURCES
 
     assert sorted(options.LossName) == losses.names()
@@ -103,7 +103,7 @@ def test_defaults_of_a_search_are_those_of_the_class():
     """What --help says of them is true, and nothing of it is repeated in the code."""
     from shortlist import TopKClassifierCV
     from shortlist.cli.cv import SearchOptions
-    from shortlist.cli.unfold import words_of
+    from shortlist.cli.declare import words_of
     from shortlist.estimators.cv_grid import grid_of
 
     assert SearchOptions().parameters() == {"refine": 0, "n_jobs": 1}

@@ -58,7 +58,7 @@ def test_predicting_and_evaluating_load_neither_scikit_learn_nor_numba(files, na
 
 def test_what_is_left_out_works_when_it_is_used():
     script = (
-        "from shortlist.cli.imports import import_quickly\n"
+        "from shortlist.cli.start import import_quickly\n"
         "import_quickly(); import_quickly()\n"
         "import sys, sklearn.base\n"
         "assert 'pandas' not in sys.modules and 'scipy.stats._stats_py' not in sys.modules\n"

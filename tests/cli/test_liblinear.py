@@ -9,7 +9,7 @@ from sklearn.multiclass import OneVsRestClassifier
 from sklearn.svm import LinearSVC
 
 import shortlist
-from shortlist.cli.liblinear import LOSS_OF_TYPE, loss_of_type, with_weights_joined
+from shortlist.cli.options import LOSS_OF_TYPE, loss_of_type, with_weights_joined
 
 
 @pytest.mark.parametrize(

@@ -252,3 +252,12 @@ def test_the_readings_class_names_go_with_it(tmp_path):
     train = reading_of(write(tmp_path, "a,y\n1,0\n2,1\n"), names=["no", "yes"])
     data = read_dataset(write(tmp_path, "a,y\n1,1\n2,1\n", "other.csv"), like=train)
     assert data.reading.class_names == ((0, "no"), (1, "yes"))
+
+
+def test_data_in_a_line(tmp_path):
+    path = write(tmp_path, "0 1:1\n1 2:1\n1 4:2\n", "data.svm")
+    told = f"{path}: 3 examples, 4 features (25.00% nonzero), 2 classes"
+    assert read_dataset(path).describe() == told
+    gaps = write(tmp_path, "a,label\n1,x\n,x\n")
+    told = f"{gaps}: 1 example, 1 feature, 1 class, 1 more left out for missing values"
+    assert read_dataset(gaps, missing="drop").describe() == told

@@ -1,30 +1,22 @@
 """The commands and their help; everything heavy is imported by a command when it runs."""
 
 import inspect
-from collections.abc import Callable
-from functools import wraps
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
-from shortlist.cli.address_space import fit_into_address_space
 from shortlist.cli.bench import bench
 from shortlist.cli.cv import cv
+from shortlist.cli.declare import MAX_WIDTH, HelpfulCommand, HelpfulGroup, flowing, unfold
 from shortlist.cli.evaluate import evaluate
-from shortlist.cli.exits import REFUSED
 from shortlist.cli.export import export
 from shortlist.cli.features import features
-from shortlist.cli.help import MAX_WIDTH, HelpfulCommand, HelpfulGroup, flowing
 from shortlist.cli.info import info
+from shortlist.cli.output import REFUSED
 from shortlist.cli.predict import predict
 from shortlist.cli.reproduce import reproduce
 from shortlist.cli.train import train
-from shortlist.cli.unfold import unfold
 from shortlist.cli.warm import warm
-
-MODELS = "Models"
-STUDIES = "Studies"
-MACHINE = "This machine"
 
 app = typer.Typer(
     pretty_exceptions_enable=False,
@@ -37,30 +29,16 @@ app = typer.Typer(
     "they come with a traceback.",
 )
 
-
-def _add(panel: str, *commands: Callable[..., None]) -> None:
-    for command in commands:
-        text = flowing(inspect.getdoc(command) or "")
-        app.command(help=text, rich_help_panel=panel, cls=HelpfulCommand)(
-            unfold(_with_room_for_libraries(command))
-        )
-
-
-def _with_room_for_libraries(command: Callable[..., None]) -> Callable[..., None]:
-    """The command, which first checks that the address space has room for the libraries it
-    loads."""
-
-    @wraps(command)
-    def prepared(**values: Any) -> None:
-        fit_into_address_space()
-        command(**values)
-
-    return prepared
-
-
-_add(MODELS, train, cv, predict, evaluate, info, export, features)
-_add(STUDIES, reproduce, bench)
-_add(MACHINE, warm)
+_PANELS = {
+    "Models": (train, cv, predict, evaluate, info, export, features),
+    "Studies": (reproduce, bench),
+    "This machine": (warm,),
+}
+for _panel, _commands in _PANELS.items():
+    for _command in _commands:
+        _text = flowing(inspect.getdoc(_command) or "")
+        _declare = app.command(help=_text, rich_help_panel=_panel, cls=HelpfulCommand)
+        _declare(unfold(_command))
 
 
 def _show_version(wanted: bool) -> None:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import time
+import timeit
 import warnings
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
-from shortlist.cli.data import describe_data, read_data
+from shortlist.cli.data import read_data
 from shortlist.cli.options import OutputOptions, ReadingOptions
 from shortlist.cli.output import number, print_json, print_table, told_of_compilation
 
@@ -45,11 +45,10 @@ def bench(
     if repeat < 1:
         raise ValueError(f"--repeat must be 1 or more; got {repeat}")
     examples = read_data(data, reading, "train")
-    output.say(describe_data(examples))
+    output.say(examples.describe())
     contests = {name: _contest(name, examples, cost, tol, repeat, output) for name in wanted}
     if output.as_json:
-        shown = {name: [asdict(entry) for entry in entries] for name, entries in contests.items()}
-        print_json("bench", {"data": data, "C": cost, "tol": tol, "contests": shown})
+        print_json("bench", {"data": data, "C": cost, "tol": tol, "contests": contests})
         return
     for name, entries in contests.items():
         _print_contest(f"{name}, C={cost:g}, to within {tol:g} of the best objective", entries)
@@ -155,25 +154,16 @@ def _rival(
             seconds = _fastest(lambda: model.fit(X, y), 1)
         return objective(model), seconds
 
-    search = Search(
-        run, _MAX_EFFORT, max(_SECONDS_ALLOWED, _TIMES_OWN_SECONDS_ALLOWED * own_seconds)
-    )
+    patience = max(_SECONDS_ALLOWED, _TIMES_OWN_SECONDS_ALLOWED * own_seconds)
+    search = Search(run, _MAX_EFFORT, patience)
     place = search.weakest(goal)
-    if place is None:
-        value, seconds = search.best_effort()
-        return Entry(title, False, seconds, seconds / own_seconds, value)
-    runs = [run(place) for _ in range(repeat)]
+    runs = [search.best_effort()] if place is None else [run(place) for _ in range(repeat)]
     seconds = min(seconds for _, seconds in runs)
-    return Entry(title, True, seconds, seconds / own_seconds, runs[0][0])
+    return Entry(title, place is not None, seconds, seconds / own_seconds, runs[0][0])
 
 
 def _fastest(work: Callable[[], Any], repeat: int) -> float:
-    times = []
-    for _ in range(repeat):
-        begun = time.perf_counter()
-        work()
-        times.append(time.perf_counter() - begun)
-    return min(times)
+    return min(timeit.repeat(work, number=1, repeat=repeat))
 
 
 def _objective(name: str, X: Any, y: Any, cost: float) -> Callable[[Any], float]:
@@ -211,17 +201,13 @@ def _logistic_regressions(cost: float) -> dict[str, Callable[[int], Any]]:
 def _crammer_singer(cost: float) -> dict[str, Callable[[int], Any]]:
     from sklearn.svm import LinearSVC
 
-    def make(effort: int) -> Any:
-        # This solver does not heed max_iter; its tolerance bounds the violation of optimality.
-        return LinearSVC(
-            C=cost,
-            multi_class="crammer_singer",
-            tol=10.0 / 2 ** (effort / 2),
-            fit_intercept=False,
-            random_state=0,
+    # This solver does not heed max_iter; its tolerance bounds the violation of optimality.
+    given = {"C": cost, "multi_class": "crammer_singer", "fit_intercept": False, "random_state": 0}
+    return {
+        "scikit-learn LinearSVC (crammer_singer)": lambda effort: LinearSVC(
+            tol=10.0 / 2 ** (effort / 2), **given
         )
-
-    return {"scikit-learn LinearSVC (crammer_singer)": make}
+    }
 
 
 _CONTESTS: dict[str, Callable[[float], dict[str, Callable[[int], Any]]]] = {
@@ -233,14 +219,7 @@ _CONTESTS: dict[str, Callable[[float], dict[str, Callable[[int], Any]]]] = {
 def _print_contest(title: str, entries: list[Entry]) -> None:
     rows = []
     for entry in entries:
-        more = "" if entry.reached else "> "
-        rows.append(
-            [
-                entry.solver,
-                f"{more}{entry.seconds:.3f}",
-                f"{more}{entry.ratio:.2f} x",
-                number(entry.objective) + ("" if entry.reached else " (short of the goal)"),
-            ]
-        )
-    columns = ["solver", "seconds", "ratio", "objective"]
-    print_table(title, columns, rows)
+        more, short = ("", "") if entry.reached else ("> ", " (short of the goal)")
+        times = [f"{more}{entry.seconds:.3f}", f"{more}{entry.ratio:.2f} x"]
+        rows.append([entry.solver, *times, number(entry.objective) + short])
+    print_table(title, ["solver", "seconds", "ratio", "objective"], rows)

@@ -2,25 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from inspect import signature
 from typing import TYPE_CHECKING, Any
 
-import typer
-
-from shortlist.cli.data import describe_data, how_read, labels_in, read_data
-from shortlist.cli.exits import FAILED, INTERRUPTED
-from shortlist.cli.liblinear import weights_hint
+from shortlist.cli.data import how_read, labels_in, read_data, say_data
 from shortlist.cli.models import (
     check_trainable,
     chosen_for,
-    make_classifier,
     read_validation,
     remember_names,
 )
 from shortlist.cli.options import (
     CheckpointOptions,
-    KernelOptions,
     LossName,
     LossOptions,
     OutputOptions,
@@ -33,13 +27,13 @@ from shortlist.cli.options import (
 )
 from shortlist.cli.output import (
     check_output,
+    exit_unless,
     percent,
     print_json,
     print_line,
     print_table,
     save_somewhere,
     saved_line,
-    say_data,
     told_of_compilation,
 )
 
@@ -92,10 +86,6 @@ class SearchOptions:
         said = {name: value for name, value in given.items() if value is not None}
         return {**said, "refine": self.refine, "n_jobs": self.jobs}
 
-    def wanted_ks(self) -> list[int] | None:
-        """The lengths of shortlists that were asked for; None if none were."""
-        return None if self.ks is None else parse_numbers(self.ks, "--ks", int)
-
 
 def cv(
     *,
@@ -130,11 +120,11 @@ def cv(
         **wanted.parameters(),
         "losses": _families(loss, also),
     }
-    ks = wanted.wanted_ks()
+    ks = None if wanted.ks is None else parse_numbers(wanted.ks, "--ks", int)
 
     examples = read_data(data, reading, "train")
     if wanted.on_folds:
-        _check_folds(wanted.folds, examples)
+        check_folds(wanted.folds, examples)
     measured = None
     held_out: dict[str, Any] = {}
     if wanted.validation is not None:
@@ -152,31 +142,38 @@ def cv(
     check_trainable(search, examples)
     say_data(output, examples)
     if measured is not None:
-        output.say(describe_data(measured))
+        output.say(measured.describe())
     with told_of_compilation(output):
         search.fit(examples.X, examples.y, sample_weight=examples.weight, **held_out)
     remember_names(search, examples)
     saved = None
     if model is not None:
-        kept = {"reading": how_read(examples).to_dict()}
-        saved = save_somewhere(search.set_params(verbose=0), model, kept)
+        saved = save_somewhere(search, model, how_read(examples))
     if not search.interrupted_:
         checkpoints.remove()
+    best = {k: float(search.cv_results_[f"mean_top{k}"].max()) for k in search.ks_}
     if output.as_json:
         measured_on = "cross-validation" if measured is None else "validation"
-        print_json("cv", {**_as_json(data, search, measured_on), "model": saved})
+        facts = {
+            "data": data,
+            "accuracy": {measured_on: {f"top-{k}": share for k, share in best.items()}},
+            "chosen": {f"top-{k}": chosen_for(search, k) for k in search.ks_},
+            "table": search.cv_results_,
+            "model": saved,
+        }
+        print_json("cv", facts)
     else:
         _print_tables(search)
-        _print_choice(search, several=bool(also))
+        for k, share in best.items():
+            chosen = search.losses_[k]
+            family = f"{chosen['loss']}, k={chosen['k']}, " if also else ""
+            print_line(f"best for top-{k}: {family}C={search.C_[k]:.4g} with {percent(share)}%")
         if saved is not None:
             print_line(saved_line(saved))
-    if search.interrupted_:
-        raise typer.Exit(INTERRUPTED)
-    if saved != model:
-        raise typer.Exit(FAILED)
+    exit_unless(saved == model, search.interrupted_)
 
 
-def _check_folds(wanted: int | None, examples: LabeledData) -> None:
+def check_folds(wanted: int | None, examples: LabeledData) -> None:
     """Raise now what dividing the examples into folds would refuse; None is the usual number."""
     import numpy as np
     from scipy import sparse
@@ -208,19 +205,6 @@ def _families(loss: LossOptions, also: list[str] | None) -> list[dict[str, Any]]
     return families
 
 
-def _as_json(data: str, search: Any, measured_on: str) -> dict[str, Any]:
-    return {
-        "data": data,
-        "accuracy": {measured_on: {f"top-{k}": _best_accuracy(search, k) for k in search.ks_}},
-        "chosen": {f"top-{k}": chosen_for(search, k) for k in search.ks_},
-        "table": search.cv_results_,
-    }
-
-
-def _best_accuracy(search: Any, k: int) -> float:
-    return float(search.cv_results_[f"mean_top{k}"].max())
-
-
 def _print_tables(search: Any) -> None:
     """One table for each loss, a row for each C, a column for each k."""
     table, ks = search.cv_results_, search.ks_
@@ -235,78 +219,11 @@ def _print_tables(search: Any) -> None:
     columns = ["C", *(f"top-{k} %" for k in ks), "seconds"]
     for number, rows in search.rows_by_family().items():
         family = search.families_[number]
-        cells = [
-            [
-                f"{table['C'][row]:.4g}",
-                *(cell(row, k) for k in ks),
-                f"{table['mean_seconds'][row]:.2f}",
-            ]
-            for row in rows
-        ]
+        costs = [f"{C:.4g}" for C in table["C"][rows]]
+        seconds = [f"{mean:.2f}" for mean in table["mean_seconds"][rows]]
+        shares = [[cell(row, k) for row in rows] for k in ks]
+        cells = zip(costs, *shares, seconds, strict=True)
         places = [(i, j) for i, row in enumerate(rows) for j, k in enumerate(ks, 1)]
         best = [(i, j) for i, j in places if rows[i] == chosen[ks[j - 1]]]
-        print_table(
-            f"{family['loss']}, k={family['k']}", columns, cells, text_columns=(), best=best
-        )
-
-
-def _print_choice(search: Any, several: bool) -> None:
-    for k in search.ks_:
-        family = f"{search.losses_[k]['loss']}, k={search.losses_[k]['k']}, " if several else ""
-        share = percent(_best_accuracy(search, k))
-        print_line(f"best for top-{k}: {family}C={search.C_[k]:.4g} with {share}%")
-
-
-def cross_validate_one(
-    name: str,
-    cost: float,
-    folds: int,
-    loss: LossOptions,
-    shape: ShapeOptions,
-    solver: SolverOptions,
-    kernel: KernelOptions,
-    reading: ReadingOptions,
-    output: OutputOptions,
-) -> None:
-    """LIBLINEAR's ``-v``: print the accuracy that one C has on held-out folds."""
-    parameters = estimator_parameters(loss, shape, solver, output)
-    if folds < 2:
-        raise ValueError(f"-v must be 2 or more folds; got {folds}")
-    examples = read_data(name, reading, "train")
-    _check_folds(folds, examples)
-    labels = labels_in(examples)
-    weights = class_weights(shape.class_weight, labels)
-
-    model = make_classifier(kernel, C=cost, class_weight=weights, **parameters)
-    check_trainable(model, examples)
-    say_data(output, examples, weights_hint(loss.liblinear_type, weights, labels))
-    with told_of_compilation(output):
-        shares = _fold_accuracies(model, examples, folds)
-    means = {k: sum(of_folds) / folds for k, of_folds in shares.items()}
-    if output.as_json:
-        by_k = {f"top-{k}": mean for k, mean in means.items()}
-        folds_by_k = {f"top-{k}": of_folds for k, of_folds in shares.items()}
-        facts = {"loss": model.loss, "k": model.k, "C": cost, "folds": folds_by_k}
-        print_json("train", {"data": name, "accuracy": {"cross-validation": by_k}, **facts})
-        return
-    shown = ", ".join(f"top-{k} {percent(mean)}%" for k, mean in means.items())
-    print_line(f"{folds}-fold cross-validation accuracy: {shown}")
-
-
-def _fold_accuracies(model: Any, examples: LabeledData, folds: int) -> dict[int, list[float]]:
-    from sklearn.model_selection import check_cv
-
-    from shortlist.cli.ranking import rank_labels
-
-    shares: dict[int, list[float]] = {k: [] for k in sorted({1, model.k})}
-    splitter = check_cv(folds, examples.y, classifier=True)
-    for trained_on, held_out in splitter.split(examples.X, examples.y):
-        weight = None if examples.weight is None else examples.weight[trained_on]
-        model.fit(examples.X[trained_on], examples.y[trained_on], sample_weight=weight)
-        if model.result_.status == "interrupted":
-            raise KeyboardInterrupt
-        part = replace(examples, X=examples.X[held_out], y=examples.y[held_out])
-        ranking = rank_labels(model, part, "expected")
-        for k in shares:
-            shares[k].append(ranking.accuracy(k))
-    return shares
+        title = f"{family['loss']}, k={family['k']}"
+        print_table(title, columns, cells, text_columns=(), best=best)

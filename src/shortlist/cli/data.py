@@ -8,10 +8,10 @@ from dataclasses import replace
 from inspect import signature
 from typing import TYPE_CHECKING, Any
 
-from shortlist._parameters import SPLIT_NAMES, TABLE_FORMATS
-from shortlist._text import counted
-from shortlist.cli.options import Format, IndexBase, LabelType, ReadingOptions
-from shortlist.cli.unfold import changed
+from shortlist._parameters import FORMATS, SPLIT_NAMES, TABLE_FORMATS
+from shortlist._text import escape_controls
+from shortlist.cli.declare import changed
+from shortlist.cli.options import OutputOptions, ReadingOptions
 from shortlist.errors import DataError
 
 if TYPE_CHECKING:
@@ -52,8 +52,15 @@ def read_data(
     model's training data was read; None takes the data as it is. With ``labelled=False`` the data
     may lack labels, and labels in it are ignored.
     """
-    parts = _named(name, options, like) or _from_file(name, options, like, labelled, on_disk)
-    data = _choose(parts, options.split.value if options.split else None, part, name)
+    parts = _named(name, options, like)
+    if not parts:
+        from shortlist.datasets import read_splits
+
+        given = reader_options(name, options, like, labelled)
+        # The labels of a model are known: names go with those, not with the labels of this file.
+        given["names"] = options.names if like is None else None
+        parts = read_splits(name, like=like, scale=options.scale, on_disk=on_disk, **given)
+    data = _choose(parts, options.split, part, name)
     if labelled and data.y is None:
         raise DataError("has no labels", path=name)
     return data
@@ -61,13 +68,9 @@ def read_data(
 
 def is_named(name: str) -> bool:
     """Whether DATA is a data set by name, not a file."""
-    return name in _sets_by_name() and not os.path.exists(name)
-
-
-def _sets_by_name() -> list[str]:
     from shortlist.datasets.downloads import SOURCES
 
-    return list(SOURCES)
+    return name in SOURCES and not os.path.exists(name)
 
 
 def labels_in(data: LabeledData) -> set[Any]:
@@ -82,22 +85,6 @@ def how_read(data: LabeledData) -> Reading:
     return data.reading
 
 
-def describe_data(data: LabeledData) -> str:
-    """The data in one line: where it is from, and how much there is."""
-    from scipy import sparse
-
-    source = "standard input" if data.source == "-" else data.source
-    parts = [counted(data.n_samples, "example"), counted(data.n_features, "feature")]
-    if sparse.issparse(data.X):
-        share = data.X.nnz / max(data.n_samples * data.n_features, 1)
-        parts[-1] += f" ({share:.2%} nonzero)"
-    if data.y is not None:
-        parts.append(counted(data.n_classes, "class"))
-    if data.left_out:
-        parts.append(f"{data.left_out} more left out for missing values")
-    return f"{source}: {', '.join(parts)}"
-
-
 def _named(name: str, options: ReadingOptions, like: Reading | None) -> dict[str, LabeledData]:
     """The parts of a data set known by name, unless there is a file of that name."""
     if not is_named(name):
@@ -107,35 +94,16 @@ def _named(name: str, options: ReadingOptions, like: Reading | None) -> dict[str
     _refuse_unused(options, "named", name)
     if options.format is not None:
         raise ValueError(f"--format is for files; {name} is a data set known by name")
-    precision = options.precision.value if options.precision else "float64"
-    if name == _EMBEDDED:
-        splits = datasets.load_letter(dtype=precision)
-    else:
-        splits = datasets.fetch(name)
+    splits = datasets.load_letter() if name == _EMBEDDED else datasets.fetch(name)
     if like is not None and splits.train.n_features != like.n_features:
         here, there = splits.train.n_features, like.n_features
         raise DataError(f"has {here} features where {there} are expected", path=name)
     found = {split: getattr(splits, split) for split in SPLIT_NAMES}
-    if name != _EMBEDDED and precision == "float32":
-        found = {s: d and replace(d, X=d.X.astype(precision)) for s, d in found.items()}
-    parts = {split: data for split, data in found.items() if data is not None}
-    return datasets.scaled_parts(parts, _scale(options), like)
-
-
-def _scale(options: ReadingOptions) -> str | None:
-    return options.scale and options.scale.value
-
-
-def _from_file(
-    name: str, options: ReadingOptions, like: Reading | None, labelled: bool, on_disk: bool
-) -> dict[str, LabeledData]:
-    from shortlist import datasets
-
-    given = reader_options(name, options, like, labelled)
-    # The labels of a model are known: names go with those, not with the labels of this file.
-    names = options.names if like is None else None
-    given["scale"] = _scale(options)
-    return datasets.read_splits(name, like=like, names=names, on_disk=on_disk, **given)
+    dtype = options.precision or "float64"
+    parts = {
+        s: replace(d, X=d.X.astype(dtype, copy=False)) for s, d in found.items() if d is not None
+    }
+    return datasets.scaled_parts(parts, options.scale, like)
 
 
 def reader_options(
@@ -147,15 +115,32 @@ def reader_options(
     a data set.
     """
     from shortlist.datasets import data_format
+    from shortlist.datasets.downloads import SOURCES
 
-    kind = options.format.value if options.format else data_format(name)
+    kind = options.format or data_format(name)
     _refuse_unused(options, kind, name)
     looks_like_a_name = not os.path.splitext(name)[1] and os.sep not in name
     if name != "-" and looks_like_a_name and not os.path.lexists(name):
-        known = ", ".join(_sets_by_name())
+        known = ", ".join(SOURCES)
         message = f"no such file, nor a data set of this name (those are {known})"
         raise DataError(message, path=name)
-    given = {"format": kind, **_reader_options(options, kind)}
+    said: dict[str, Any] = {
+        "label": None if options.label == "none" else _column(options.label),
+        "labels": options.labels,
+        "label_type": None if options.label_type == "auto" else options.label_type,
+        "header": options.header,
+        "delimiter": options.delimiter and options.delimiter.replace("\\t", "\t"),
+        "drop": options.drop and [_column(column) for column in options.drop],
+        "id_column": options.id_column and _column(options.id_column),
+        "weight_column": options.weight_column and _column(options.weight_column),
+        "missing": options.missing,
+        "dtype": options.precision,
+        "zero_based": None if options.index_base == "auto" else options.index_base == "0",
+    }
+    taken = _parameters_of(kind)
+    # A label is always spoken of: None says that there are none.
+    given: dict[str, Any] = {"format": kind, "label": None}
+    given |= {key: value for key, value in said.items() if value is not None and key in taken}
     if not labelled and options.label == "auto" and _can_do_without_labels(kind, like):
         given["label"] = None
     if kind == "libsvm" and like is not None and like.format in TABLE_FORMATS:
@@ -168,30 +153,6 @@ def _can_do_without_labels(kind: str, like: Reading | None) -> bool:
     if kind == "npy":  # labels may be one of its columns
         return like is None or like.label is None
     return kind not in TABLE_FORMATS or (like is not None and like.format in TABLE_FORMATS)
-
-
-def _reader_options(options: ReadingOptions, kind: str) -> dict[str, Any]:
-    """The options that the format's reader takes, as it takes them; what was not given is left out.
-
-    ``label`` is always there: None says that there are no labels.
-    """
-    given: dict[str, Any] = {
-        "label": None if options.label == "none" else _column(options.label),
-        "labels": options.labels,
-        "label_type": None if options.label_type is LabelType.auto else options.label_type.value,
-        "header": options.header,
-        "delimiter": options.delimiter and options.delimiter.replace("\\t", "\t"),
-        "drop": options.drop and [_column(column) for column in options.drop],
-        "id_column": options.id_column and _column(options.id_column),
-        "weight_column": options.weight_column and _column(options.weight_column),
-        "missing": options.missing and options.missing.value,
-        "dtype": options.precision and options.precision.value,
-    }
-    if options.index_base is not IndexBase.auto:
-        given["zero_based"] = options.index_base is IndexBase.zero
-    taken = _parameters_of(kind)
-    said = {name: value for name, value in given.items() if value is not None and name in taken}
-    return {"label": None, **said}
 
 
 def _parameters_of(kind: str) -> Collection[str]:
@@ -214,7 +175,7 @@ def _refuse_unused(options: ReadingOptions, kind: str, name: str) -> None:
     for field, flag in changed(options):
         parameter = _PARAMETERS.get(field, field)
         if field not in _USED_BY_ALL and parameter not in taken:
-            users = [each.value for each in Format if parameter in _parameters_of(each.value)]
+            users = [each for each in FORMATS if parameter in _parameters_of(each)]
             listed = " and ".join([", ".join(users[:-1]), users[-1]] if users[1:] else users)
             raise ValueError(f"{flag} is for {listed} files, which {name} is not")
 
@@ -236,7 +197,17 @@ def _choose(
     raise DataError(message + hint, path=name)
 
 
-def row_number_hint(data: LabeledData) -> str | None:
+def say_data(output: OutputOptions, data: LabeledData, *more: str | None) -> None:
+    """Tell how DATA was read, with what was guessed, how much there is, and what may help."""
+    if output.quiet:
+        return
+    looked_at = hasattr(data.X, "__getitem__")  # not the rows that workers hold
+    hints = [_row_number_hint(data), _scale_hint(data)] if looked_at else []
+    lines = [how_read(data).describe(), data.describe(), *hints, *more]
+    output.say("\n".join(escape_controls(line) for line in lines if line is not None))
+
+
+def _row_number_hint(data: LabeledData) -> str | None:
     """The hint for a feature that only numbers the examples."""
     import numpy as np
 
@@ -253,7 +224,7 @@ def row_number_hint(data: LabeledData) -> str | None:
     return None
 
 
-def scale_hint(data: LabeledData) -> str | None:
+def _scale_hint(data: LabeledData) -> str | None:
     """The hint for unscaled features of very different or very large sizes."""
     import numpy as np
 

@@ -4,7 +4,7 @@ from dataclasses import asdict
 from typing import Any
 
 from shortlist._parameters import MAX_TIED_SHARE
-from shortlist.cli.data import describe_data, read_data
+from shortlist.cli.data import read_data
 from shortlist.cli.models import (
     Classes,
     checked_length,
@@ -45,40 +45,32 @@ def evaluate(
     classes_known = Classes.of_model(trained, reading.names)
     like = reading_of(trained)
     examples = read_data(data, reading, "test", like=like)
-    rankings = Rankings(trained, examples, ties.value)
+    rankings = Rankings(trained, examples, ties)
     reports = rankings.at(listed).per_class(listed)
-    if not output.quiet:
-        say_differences(examples, like, labelled=True)
+    say_differences(output, examples, like)
     _warn(rankings, lengths)
-    shown = _hardest(reports, classes)
+    hardest = sorted(reports, key=lambda report: (report.topk, report.top1))
+    shown = hardest if classes < 0 else hardest[:classes]
     if output.as_json:
-        print_json(
-            "evaluate",
-            {
-                "model": model,
-                "data": data,
-                "n_samples": examples.n_samples,
-                "n_unknown_labels": rankings.at(1).unknown,
-                "ties": ties.value,
-                "accuracy": {"test": {f"top-{k}": rankings.at(k).accuracy(k) for k in lengths}},
-                "chosen": {f"top-{k}": chosen_for(trained, k) for k in lengths},
-                "k": listed,
-                "classes": [_entry(r, classes_known) for r in reports if r in shown],
-            },
-        )
+        facts = {
+            "model": model,
+            "data": data,
+            "n_samples": examples.n_samples,
+            "n_unknown_labels": rankings.at(1).unknown,
+            "ties": ties,
+            "accuracy": {"test": {f"top-{k}": rankings.at(k).accuracy(k) for k in lengths}},
+            "chosen": {f"top-{k}": chosen_for(trained, k) for k in lengths},
+            "k": listed,
+            "classes": [_entry(r, classes_known) for r in reports if r in shown],
+        }
+        print_json("evaluate", facts)
         return
     if not output.quiet:
-        print_line(describe_data(examples))
+        print_line(examples.describe())
     _print_curve(rankings, lengths, trained)
     if shown:
         title = "All classes" if len(shown) == len(reports) else f"The {len(shown)} hardest classes"
         _print_classes(title, shown, listed, classes_known)
-
-
-def _hardest(reports: list[Any], wanted: int) -> list[Any]:
-    """The classes with the lowest accuracy first: so many of them, or all if that is negative."""
-    ordered = sorted(reports, key=lambda r: (r.topk, r.top1))
-    return ordered if wanted < 0 else ordered[:wanted]
 
 
 def _lengths(text: str | None, model: Any) -> list[int]:
@@ -128,8 +120,8 @@ def _entry(report: Any, known: Any) -> dict[str, Any]:
     """A class's report for JSON, with names where there are any."""
     entry = asdict(report)
     if known.names:
-        entry["name"] = known.name(report.label)
-        entry["mistaken_for_name"] = known.name(report.mistaken_for)
+        entry["name"] = known.names.get(report.label)
+        entry["mistaken_for_name"] = known.names.get(report.mistaken_for)
     return entry
 
 

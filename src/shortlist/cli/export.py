@@ -28,7 +28,7 @@ def export(
     trained = load_model(model)
     from shortlist.onnx import to_onnx
 
-    exported = to_onnx(trained, k=k, dtype=precision.value, opset=opset)  # type: ignore[arg-type]
+    exported = to_onnx(trained, k=k, dtype=precision, opset=opset)  # type: ignore[arg-type]
     with written_to(file) as place, atomic_write(place) as part:
         part.write_bytes(exported.SerializeToString())
     answers = [answer.name for answer in exported.graph.output]

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from shortlist._text import counted
 from shortlist.cli.options import OutputOptions
-from shortlist.cli.output import number, print_json, print_line, size_of
+from shortlist.cli.output import number, print_json, print_line, readable_size
 
 if TYPE_CHECKING:
     from shortlist.persistence import ModelInfo
@@ -18,11 +18,7 @@ if TYPE_CHECKING:
 _KNOWN = ("params", "result", "n_iter", "models", "ks", "chosen", "rows", "families", "table")
 
 
-def info(
-    *,
-    model: str | None = None,
-    output: OutputOptions,
-) -> None:
+def info(*, model: str | None = None, output: OutputOptions) -> None:
     """Show what a model file holds: parameters, classes and the record of its training.
 
     Only the description is read, not the weights, so this is quick whatever the model's size.
@@ -58,7 +54,7 @@ def _sections(described: ModelInfo) -> dict[str, dict[str, Any]]:
     return {
         "": {
             "file": described.path,
-            "size": size_of(described.path),
+            "size": readable_size(os.path.getsize(described.path)),
             "class": described.estimator,
             "written by": f"Shortlist {described.shortlist_version}",
         },

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from shortlist._text import few
-from shortlist.cli.data import labels_in, read_data
-from shortlist.cli.options import KernelOptions, ReadingOptions
+from shortlist.cli.data import how_read, labels_in, read_data
+from shortlist.cli.options import KernelOptions, OutputOptions, ReadingOptions
 from shortlist.errors import DataError
 
 if TYPE_CHECKING:
@@ -18,7 +16,6 @@ if TYPE_CHECKING:
 
 # Scores, examples times classes, that are computed at a time: 32 MiB of doubles.
 _SCORES_PER_BLOCK = 1 << 22
-_SHOWN_COLUMNS = 5
 
 
 def load_model(path: str, *, scores_only: bool = False) -> Any:
@@ -108,13 +105,10 @@ def blocks_of_rows(model: Any, X: Any) -> Iterator[slice]:
 
 def score_blocks(model: Any, X: Any) -> Iterator[tuple[slice, Any]]:
     """Yield the scores of X, one column a class, for a block of rows at a time."""
-    import numpy as np
+    from shortlist.metrics import estimator_scores
 
     for rows in blocks_of_rows(model, X):
-        scores = model.decision_function(X[rows])
-        if scores.ndim == 1:  # of two classes, the second's score less the first's
-            scores = np.column_stack([-0.5 * scores, 0.5 * scores])
-        yield rows, scores
+        yield rows, estimator_scores(model, X[rows])[0]
 
 
 def ranked_columns(model: Any, X: Any, k: int, probable: Any) -> tuple[Any, Any]:
@@ -157,22 +151,13 @@ class Classes:
         labels = tuple(model.classes_.tolist()) if reading.classes is None else reading.classes
         if names_file is None:
             return cls(labels, dict(reading.class_names or ()))
-        from shortlist.datasets import pair_names, read_class_names
+        from shortlist.datasets.names import named_labels
 
-        try:
-            pairs = pair_names(list(labels), read_class_names(names_file))
-        except DataError:
-            raise
-        except ValueError as error:
-            raise DataError(str(error), path=names_file) from None
-        return cls(labels, dict(pairs))
-
-    def name(self, label: Any) -> str | None:
-        return self.names.get(label)
+        return cls(labels, dict(named_labels(list(labels), names_file)))
 
     def shown(self, label: Any) -> str:
         """A label for people, with its name."""
-        name = self.name(label)
+        name = self.names.get(label)
         return str(label) if name is None else f"{label} ({name})"
 
     def at(self, columns: Iterable[int]) -> list[Any]:
@@ -193,32 +178,16 @@ def read_validation(like: Reading, name: str, options: ReadingOptions) -> Labele
     return read_data(name, own, "val", like=like)
 
 
-def say_differences(data: LabeledData, like: Reading, *, labelled: bool) -> None:
-    """Say on standard error what of the data differs from the training data, or is a guess."""
-    for note in _notes(data, like, labelled):
-        sys.stderr.write(f"shortlist: {data.source}: {note}\n")
+def say_differences(
+    output: OutputOptions, data: LabeledData, like: Reading, *, labelled: bool = True
+) -> None:
+    """Say what of the data differs from the training data, or is a guess."""
+    from shortlist.datasets.columns import differences
 
-
-def _notes(data: LabeledData, like: Reading, labelled: bool) -> Iterator[str]:
-    """Notes for the user on data whose columns differ from those of the training data."""
-    found = data.reading
-    if found is None:
-        return
+    found = how_read(data)
     own_guess = found.index_base is not None and like.index_base is None
+    notes = list(differences(found, like))
     if (labelled and found.label_guess is not None) or (own_guess and found.guessed):
-        yield found.describe()
-    if found.columns is None or like.feature_names is None:
-        return
-    from shortlist.datasets.columns import feature_columns
-
-    expected: Sequence[str] = feature_columns(like) or like.feature_names
-    if not set(expected) <= set(found.columns):
-        expected = like.feature_names  # a column of lists there may be many columns here
-    here = [column for column in found.columns if column in set(expected)]
-    if here and here != list(expected):
-        yield "columns in another order are matched by name"
-    known = {*(like.columns or ()), *expected}
-    extra = [column for column in found.drop if column not in known]
-    if extra:
-        listed = few(extra, _SHOWN_COLUMNS)
-        yield f"columns that the model does not know are passed over: {listed}"
+        notes.insert(0, found.describe())
+    for note in notes:
+        output.say(f"shortlist: {data.source}: {note}")

@@ -1,11 +1,14 @@
-"""The options that several commands share, in groups. ``options.ini`` has their words."""
+"""The options that several commands share, in groups, and LIBLINEAR's way of writing some of them.
+
+``options.ini`` has their words.
+"""
 
 import math
 import os
 import shutil
 import sys
-from collections.abc import Iterable
-from dataclasses import dataclass, fields
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import asdict, dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
@@ -19,12 +22,11 @@ from shortlist._parameters import (
     SPLIT_NAMES,
     TIE_POLICIES,
 )
-from shortlist.cli.liblinear import loss_of_type
-from shortlist.cli.unfold import changed
+from shortlist.cli.declare import changed
 from shortlist.losses.entries import names
 
 # What an option can be chosen from: names that the library knows. Of it only the table of losses is
-# imported for --help.
+# imported for --help. A command gets its choice as text.
 LossName = StrEnum("LossName", names())  # type: ignore[misc]
 USUAL_LOSS = LossName("entropy")
 Kernel = StrEnum("Kernel", KERNELS)  # type: ignore[misc]
@@ -41,6 +43,16 @@ Scale = StrEnum("Scale", SCALES)  # type: ignore[misc]
 # The seeds that NumPy takes.
 Seed = Annotated[int, {"min": 0, "max": 2**32 - 1}]
 
+#: LIBLINEAR's -s, where the objective is one of Shortlist's.
+LOSS_OF_TYPE = {0: "ova_logistic", 3: "ova_hinge", 4: "hinge", 7: "ova_logistic"}
+
+_NO_SUCH_OBJECTIVE = {
+    **dict.fromkeys((1, 2), "the squared hinge"),
+    **dict.fromkeys((5, 6), "regularisation by the 1-norm"),
+    **dict.fromkeys((11, 12, 13), "regression"),
+    21: "outlier detection",
+}
+
 
 @dataclass(frozen=True)
 class LossOptions:
@@ -54,8 +66,8 @@ class LossOptions:
     def name(self) -> str:
         """The loss, by its name or LIBLINEAR's number."""
         if self.liblinear_type is None:
-            return self.loss.value
-        if self.loss is not USUAL_LOSS:
+            return self.loss
+        if self.loss != USUAL_LOSS:
             raise ValueError("-s and --loss exclude each other")
         return loss_of_type(self.liblinear_type)
 
@@ -74,11 +86,6 @@ class MachineOptions:
             raise ValueError("--ray needs --workers N: how many workers to train on")
         if self.workers is not None and kernel.kernel is not None:
             raise ValueError("--workers is for linear scores: leave it out, or --kernel")
-
-    @property
-    def given(self) -> list[str]:
-        """The options that were used, as they are written."""
-        return [flag for _, flag in changed(self)]
 
 
 @dataclass(frozen=True)
@@ -108,7 +115,7 @@ class KernelOptions:
         """The parameters of KernelTopKClassifier; ValueError for one that has no effect."""
         for _, flag in changed(self) if self.kernel is None else ():
             raise ValueError(f"{flag} goes with --kernel")
-        given = {f.name: getattr(self, f.name) for f in fields(self)}
+        given = asdict(self)
         if self.gamma not in ("scale", "auto"):
             try:
                 given["gamma"] = float(self.gamma)
@@ -116,7 +123,7 @@ class KernelOptions:
                 raise ValueError(
                     f"--gamma must be a number, scale or auto; got {self.gamma!r}"
                 ) from None
-        return {**given, "kernel": self.kernel and self.kernel.value}
+        return given
 
 
 @dataclass(frozen=True)
@@ -219,7 +226,7 @@ def estimator_parameters(
     return {
         "loss": loss.name,
         "k": loss.k,
-        "variant": shape.variant.value,
+        "variant": shape.variant,
         "smoothing": shape.smoothing,
         "margins": _numbers_unless(shape.margins, "ldam", "--margins"),
         "rank_weights": _numbers_unless(shape.rank_weights, None, "--rank-weights"),
@@ -281,3 +288,44 @@ def parse_numbers(text: str, option: str, kind: type[int] | type[float]) -> list
         raise ValueError(
             f"{option} must be numbers separated by commas{span}; got {text!r}"
         ) from None
+
+
+def loss_of_type(number: int) -> str:
+    """The loss that LIBLINEAR's solver of this type minimises; ValueError if there is none here."""
+    if number in LOSS_OF_TYPE:
+        return LOSS_OF_TYPE[number]
+    known = ", ".join(map(str, LOSS_OF_TYPE))
+    reason = _NO_SUCH_OBJECTIVE.get(number)
+    what = f"{reason} is not offered here" if reason else "LIBLINEAR has no such type"
+    raise ValueError(f"-s {number}: {what}; choose one of {known}, or a --loss")
+
+
+def weights_hint(number: int | None, weights: Any, classes: Collection[Any]) -> str | None:
+    """What to say where ``-w`` does not mean what it does for LIBLINEAR's ``-s``.
+
+    LIBLINEAR trains a classifier for each class, and weighs a class in its own classifier only.
+    Here its examples have the weight in all of them, as in scikit-learn.
+    """
+    if number is None or not weights or len(classes) < 3:
+        return None
+    from shortlist import losses
+
+    if not losses.get(LOSS_OF_TYPE[number]).separable:
+        return None
+    return (
+        f"note: -w weighs a class's examples against all other classes; LIBLINEAR's -s {number} "
+        f"does so only where the class is told from the rest"
+    )
+
+
+def with_weights_joined(args: Sequence[str]) -> list[str]:
+    """Arguments with ``-wLABEL WEIGHT``, as LIBLINEAR has it, turned into ``-w LABEL=WEIGHT``."""
+    joined: list[str] = []
+    rest = iter(args)
+    for arg in rest:
+        label = arg.removeprefix("-w")
+        if label in ("", arg) or "=" in label or label == "balanced":
+            joined.append(arg)
+        else:
+            joined += ["-w", f"{label}={next(rest, '')}"]
+    return joined

@@ -1,4 +1,13 @@
-"""What commands print: results on standard output, everything else on standard error."""
+"""What commands print, write and end with.
+
+Results go to standard output, everything else to standard error. Exit codes are
+
+0     done; also when training stopped short of its tolerance, which is a warning
+1     it cannot be done here: out of memory or disk, a package is missing
+2     wrong usage, unreadable or unsuitable data
+130   interrupted with Ctrl-C; 143 and 129 by SIGTERM and SIGHUP, which are treated alike
+141   the reader of the output has gone (as in ``shortlist predict ... | head``)
+"""
 
 from __future__ import annotations
 
@@ -9,10 +18,12 @@ import os
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+import typer
 
 from shortlist._json import plain
 from shortlist._text import escape_controls
@@ -20,26 +31,16 @@ from shortlist.cli.options import OutputOptions
 
 if TYPE_CHECKING:
     from shortlist._compiling import CompileTimer
-    from shortlist.datasets.containers import LabeledData
+    from shortlist.datasets.how_read import Reading
 
-
-def say_data(output: OutputOptions, data: LabeledData, *more: str | None) -> None:
-    """Tell how DATA was read, with what was guessed, how much there is, and what may help."""
-    if output.quiet:
-        return
-    from shortlist.cli.data import describe_data, how_read, row_number_hint, scale_hint
-
-    looked_at = hasattr(data.X, "__getitem__")  # not the rows that workers hold
-    hints = [row_number_hint(data), scale_hint(data)] if looked_at else []
-    lines = [how_read(data).describe(), describe_data(data), *hints, *more]
-    output.say("\n".join(escape_controls(line) for line in lines if line is not None))
+DONE, FAILED, REFUSED, INTERRUPTED, UNREAD = 0, 1, 2, 130, 141
 
 
 def told_of_compilation(output: OutputOptions) -> AbstractContextManager[CompileTimer]:
     """Say so when numba starts to compile; the timer's seconds grow as it does."""
     from shortlist._compiling import compilation_told
 
-    return compilation_told(lambda text: output.say(text))
+    return compilation_told(output.say)
 
 
 def print_json(command: str, value: dict[str, Any]) -> None:
@@ -108,12 +109,8 @@ def print_table(
     for number, name in enumerate(columns):
         table.add_column(Text(name), justify="left" if number in text_columns else "right")
     for i, row in enumerate(rows):
-        table.add_row(
-            *(
-                Text(escape_controls(cell), style="bold green" if (i, j) in marked else "")
-                for j, cell in enumerate(row)
-            )
-        )
+        styles = ["bold green" if (i, j) in marked else "" for j in range(len(row))]
+        table.add_row(*map(Text, map(escape_controls, row), styles))
     console = Console(highlight=False)
     if not console.is_terminal:
         # A file or a pipe has no width to fit into: a table is not to be cut there.
@@ -207,14 +204,16 @@ def written_to(path: str) -> Iterator[str]:
                     shutil.copyfileobj(file, device)
 
 
-def save_somewhere(model: Any, path: str, data: Mapping[str, Any]) -> str:
-    """Save a model and return where.
+def save_somewhere(model: Any, path: str, reading: Reading) -> str:
+    """Save a model, with how its training data was read, and return where.
 
     Where ``path`` cannot be written to, its disk being full, the first of this folder, the home
     folder and the folder for temporary files takes it, and the user is told.
     """
     import shortlist
 
+    model.set_params(verbose=0)
+    data = {"reading": reading.to_dict()}
     try:
         with written_to(path) as place:
             shortlist.save(model, place, data=data)
@@ -234,6 +233,12 @@ def save_somewhere(model: Any, path: str, data: Mapping[str, Any]) -> str:
     raise reason
 
 
+def exit_unless(saved: bool, interrupted: bool) -> None:
+    """Exit unless training was not interrupted and its model, if any, is where it should be."""
+    if interrupted or not saved:
+        raise typer.Exit(INTERRUPTED if interrupted else FAILED)
+
+
 def _other_places(path: str) -> Iterator[Path]:
     """In each of the other folders, a name that is not taken."""
     name = "model" if is_standard_output(path) else os.path.basename(path)
@@ -244,11 +249,9 @@ def _other_places(path: str) -> Iterator[Path]:
 
 def saved_line(path: str) -> str:
     """Where something was saved, and its size if it is a file."""
-    return f"saved in {path} ({size_of(path)})" if os.path.isfile(path) else f"written to {path}"
-
-
-def size_of(path: str) -> str:
-    return readable_size(os.path.getsize(path))
+    if not os.path.isfile(path):
+        return f"written to {path}"
+    return f"saved in {path} ({readable_size(os.path.getsize(path))})"
 
 
 def readable_size(n_bytes: int) -> str:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
+from shortlist._text import counted
 from shortlist.cli.data import read_data
 from shortlist.cli.models import (
     Classes,
@@ -21,7 +22,7 @@ from shortlist.cli.models import (
     reading_of,
     say_differences,
 )
-from shortlist.cli.options import ReadingOptions
+from shortlist.cli.options import OutputOptions, ReadingOptions
 from shortlist.cli.output import check_output, is_device, is_standard_output, standard_output
 from shortlist.errors import DataError
 
@@ -32,8 +33,8 @@ if TYPE_CHECKING:
 # Beginnings of a formula in spreadsheets, which also skip a tab or return before it.
 _FORMULAS = ("=", "+", "-", "@", "\t", "\r")
 
-# For a block of rows: the numbers of each row's classes, best first, and their scores.
-Block = tuple[list[list[int]], list[list[float]]]
+# The numbers of an example's classes, best first, and their scores.
+Shortlist = tuple[list[int], list[float]]
 
 
 @dataclass(frozen=True)
@@ -138,41 +139,38 @@ def predict(
     classes = Classes.of_model(saved, reading.names)
     calibrated = sets.around(trained, like, reading) if adaptive else None
     examples = read_data(data, reading, "test", like=like, labelled=False)
-    if not quiet:
-        say_differences(examples, like, labelled=False)
+    say_differences(OutputOptions(quiet=quiet), examples, like, labelled=False)
     if calibrated is None:
-        blocks = _shortlists(trained, examples.X, length, probable)
+        shortlists = _shortlists(trained, examples.X, length, probable)
     else:
         # The header tells the length of the longest list: all are made before one is written.
         made = list(_sets(calibrated, examples.X, probable))
-        length = max((len(mine) for columns, _ in made for mine in columns), default=0)
-        blocks = iter(made)
+        length = max((len(columns) for columns, _ in made), default=0)
+        shortlists = iter(made)
     ids = None if examples.ids is None else examples.ids.tolist()
     values = ("probability", "probabilities") if probabilities else ("score", "scores")
     lines = _Lines(classes, ids, length, values if scores else None, spreadsheet)
     with _opened(output) as file:
-        (lines.write_json if as_json else lines.write_csv)(file, blocks)
+        (lines.write_json if as_json else lines.write_csv)(file, shortlists)
     if lines.defused:
-        fields = "1 field" if len(lines.defused) == 1 else f"{len(lines.defused)} fields"
+        fields = counted(len(lines.defused), "field")
         sys.stderr.write(f"shortlist: a ' was put before {fields} that begin like a formula\n")
 
 
-def _shortlists(model: Any, X: Any, k: int, probable: Any) -> Iterator[Block]:
+def _shortlists(model: Any, X: Any, k: int, probable: Any) -> Iterator[Shortlist]:
     for rows in blocks_of_rows(model, X):
         columns, values = ranked_columns(model, X[rows], k, probable)
-        yield columns.tolist(), values.tolist()
+        yield from zip(columns.tolist(), values.tolist(), strict=True)
 
 
-def _sets(sets: ConformalShortlist, X: Any, probable: Any) -> Iterator[Block]:
-    """Yield columns of labels, best first, and scores of the sets, a block of rows at a time."""
+def _sets(sets: ConformalShortlist, X: Any, probable: Any) -> Iterator[Shortlist]:
+    """The same with the labels in each example's set only."""
     for rows in blocks_of_rows(sets.model, X):
         inside = sets.predict_set(X[rows]).toarray()
-        order, values = ranked_columns(sets.model, X[rows], inside.shape[1], probable)
-        kept = [mine[columns] for columns, mine in zip(order, inside, strict=True)]
-        yield (
-            [columns[mine].tolist() for columns, mine in zip(order, kept, strict=True)],
-            [row[mine].tolist() for row, mine in zip(values, kept, strict=True)],
-        )
+        ranked = ranked_columns(sets.model, X[rows], inside.shape[1], probable)
+        for columns, values, mine in zip(*ranked, inside, strict=True):
+            kept = mine[columns]
+            yield columns[kept].tolist(), values[kept].tolist()
 
 
 @dataclass(frozen=True)
@@ -189,7 +187,7 @@ class _Lines:
     for_spreadsheet: bool
     defused: list[str] = field(default_factory=list)
 
-    def write_csv(self, file: IO[str], blocks: Iterator[Block]) -> None:
+    def write_csv(self, file: IO[str], shortlists: Iterator[Shortlist]) -> None:
         import csv
 
         writer = csv.writer(file, lineterminator="\n")
@@ -197,13 +195,13 @@ class _Lines:
         words += [self.values[0]] if self.values else []
         header = [f"{word}_{i}" for word in words for i in range(1, self.length + 1)]
         writer.writerow(header if self.ids is None else ["id", *header])
-        for number, (columns, scores) in enumerate(_rows(blocks)):
+        for number, (columns, scores) in enumerate(shortlists):
             beyond = [""] * (self.length - len(columns))
             labels = self.classes.at(columns)
             line = [] if self.ids is None else [self.ids[number]]
             line += labels + beyond
             if self.classes.names:
-                line += [self.classes.name(label) or "" for label in labels] + beyond
+                line += [self.classes.names.get(label) or "" for label in labels] + beyond
             if self.for_spreadsheet:
                 line = [self._defuse(cell) for cell in line]
             if self.values:
@@ -217,32 +215,25 @@ class _Lines:
         self.defused.append(cell)
         return f"'{cell}"
 
-    def write_json(self, file: IO[str], blocks: Iterator[Block]) -> None:
-        for number, (columns, scores) in enumerate(_rows(blocks)):
+    def write_json(self, file: IO[str], shortlists: Iterator[Shortlist]) -> None:
+        for number, (columns, scores) in enumerate(shortlists):
             labels = self.classes.at(columns)
             entry: dict[str, Any] = {} if self.ids is None else {"id": self.ids[number]}
             entry["labels"] = labels
             if self.classes.names:
-                entry["names"] = [self.classes.name(label) for label in labels]
+                entry["names"] = [self.classes.names.get(label) for label in labels]
             if self.values:
                 entry[self.values[1]] = scores
             file.write(json.dumps(entry, ensure_ascii=False) + "\n")
-
-
-def _rows(blocks: Iterator[Block]) -> Iterator[tuple[list[int], list[float]]]:
-    for columns, scores in blocks:
-        yield from zip(columns, scores, strict=True)
 
 
 @contextmanager
 def _opened(path: str) -> Iterator[IO[str]]:
     if is_standard_output(path):
         yield standard_output()
-    elif is_device(Path(path)):
-        with open(path, "w", encoding="utf-8", newline="") as file:
-            yield file
-    else:
-        from shortlist._files import atomic_write
+        return
+    from shortlist._files import atomic_write
 
-        with atomic_write(path) as part, open(part, "w", encoding="utf-8", newline="") as file:
-            yield file
+    place = nullcontext(Path(path)) if is_device(Path(path)) else atomic_write(path)
+    with place as part, open(part, "w", encoding="utf-8", newline="") as file:
+        yield file

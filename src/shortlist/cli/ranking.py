@@ -72,15 +72,8 @@ class Ranking:
             mine = self.labels == label
             wrong = Counter(self.guessed[mine & (self.guessed != label)].tolist())
             mistaken = wrong.most_common(1)[0] if wrong else (None, 0)
-            reports.append(
-                ClassReport(
-                    label,
-                    int(mine.sum()),
-                    float(first[mine].mean()),
-                    float(listed[mine].mean()),
-                    *mistaken,
-                )
-            )
+            top1, topk = (float(hits[mine].mean()) for hits in (first, listed))
+            reports.append(ClassReport(label, int(mine.sum()), top1, topk, *mistaken))
         return reports
 
 

@@ -98,11 +98,10 @@ def _data_files(given: list[str], name: str) -> Any:
     if not given:
         return None
     if name == "all":
-        pairs = [entry.partition("=") for entry in given]
-        for entry, (_, equals, _) in zip(given, pairs, strict=True):
-            if not equals:
+        for entry in given:
+            if "=" not in entry:
                 raise ValueError(f"--data: with all it is NAME=FILE; got {entry!r}")
-        return {key: file for key, _, file in pairs}
+        return dict(entry.split("=", 1) for entry in given)
     if len(given) > 1:
         raise ValueError("--data: an experiment takes one file; only with all may it be repeated")
     return given[0]

@@ -15,8 +15,8 @@ from typing import Any, TextIO, cast
 
 from shortlist._signals import handled
 from shortlist._text import Setting, escape_controls
-from shortlist.cli.exits import DONE, FAILED, INTERRUPTED, REFUSED, UNREAD
-from shortlist.cli.unfold import words_of_option
+from shortlist.cli.declare import words_of_option
+from shortlist.cli.output import DONE, FAILED, INTERRUPTED, REFUSED, UNREAD
 
 # Set it to see where an error comes from.
 DEBUG = "SHORTLIST_DEBUG"
@@ -48,7 +48,8 @@ def _run(args: Sequence[str] | None, received: Received) -> int:
         abandon(sys.stdout)
         return UNREAD
     except OSError as error:
-        return _fail(_of_system(error), _code_of(error))
+        code = FAILED if error.errno in _MACHINE_ERRORS else REFUSED
+        return _fail(_of_system(error), code)
     except MemoryError as error:
         return _fail(message_of(error) or "out of memory", FAILED)
     except ImportError as error:
@@ -61,8 +62,8 @@ def _call(args: Sequence[str] | None) -> int:
     import typer
 
     from shortlist.cli.app import app
-    from shortlist.cli.imports import import_quickly
-    from shortlist.cli.liblinear import usage_hint, with_weights_joined
+    from shortlist.cli.options import with_weights_joined
+    from shortlist.cli.start import import_quickly
 
     import_quickly()
 
@@ -84,8 +85,9 @@ def _call(args: Sequence[str] | None) -> int:
         named = f"shortlist {given[0]}" if given and not given[0].startswith("-") else "shortlist"
         command = context.command_path if context else named
         message = error.format_message().rstrip(".")
-        hint = usage_hint(getattr(error, "option_name", None))
-        return _fail(f"{message}{hint} (see {command} --help)", REFUSED)
+        if getattr(error, "option_name", None) == "-C":
+            message += ": a number. LIBLINEAR's -C, which searches for one, is shortlist cv"
+        return _fail(f"{message} (see {command} --help)", REFUSED)
 
 
 def _fail(message: str, code: int) -> int:
@@ -100,10 +102,6 @@ def _fail(message: str, code: int) -> int:
     line = escape_controls(" ".join(message.split()))
     sys.stderr.write(f"shortlist: {line}\n")
     return code
-
-
-def _code_of(error: OSError) -> int:
-    return FAILED if error.errno in _MACHINE_ERRORS else REFUSED
 
 
 def _of_system(error: OSError) -> str:

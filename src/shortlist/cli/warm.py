@@ -11,8 +11,8 @@ from typing import Any, NoReturn
 
 import typer
 
-from shortlist.cli.exits import FAILED
 from shortlist.cli.options import LossName, OutputOptions, Precision
+from shortlist.cli.output import FAILED, readable_size, report
 
 # Numbers of examples, features and classes. A small problem, and one trained in blocks that threads
 # share, use different kernels.
@@ -37,7 +37,6 @@ def warm(
     from shortlist._compiling import compilation
     from shortlist._jit import DISABLED
     from shortlist._jit_cache import SUFFIX, cache_place
-    from shortlist.cli.output import readable_size, report
 
     place = cache_place()
     if DISABLED:
@@ -96,9 +95,9 @@ def _fits(losses: Iterable[LossName], precisions: Iterable[Precision]) -> Iterat
     for name, k in product(losses, _KS):
         # Several names and ks can mean the same loss. Some names refuse a k above 1.
         with suppress(ValueError):
-            settings.setdefault(get(name.value, k=k), (name.value, k))
+            settings.setdefault(get(name, k=k), (name, k))
     for dtype, (loss, k), sparse in product(precisions, settings.values(), (False, True)):
-        yield _Fit(loss, k, dtype.value, sparse)
+        yield _Fit(loss, k, dtype, sparse)
 
 
 def _fit_all(fits: list[_Fit], quiet: bool) -> None:

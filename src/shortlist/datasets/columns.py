@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -15,7 +15,7 @@ from .how_read import Column, Reading
 _LABEL_NAMES = ("label", "labels", "target", "class")
 # A column "y" holds the labels too, unless there is a column "x": then it is a coordinate.
 _Y, _X = "y", "x"
-_SHOWN_NAMES = 12
+_SHOWN_NAMES, _SHOWN_EXTRA = 12, 5
 
 
 @dataclass(frozen=True)
@@ -272,6 +272,23 @@ def feature_columns(like: Reading) -> list[str]:
     """The columns that held the features: those with no other role, in the file's order."""
     others = {like.label, like.id_column, like.weight_column, *like.drop}
     return [name for name in like.columns or () if name not in others]
+
+
+def differences(found: Reading, like: Reading) -> Iterator[str]:
+    """Yield notes on a table whose columns are not those of the other, which it was read like."""
+    if found.columns is None or like.feature_names is None:
+        return
+    expected: Sequence[str] = feature_columns(like) or like.feature_names
+    if not set(expected) <= set(found.columns):
+        expected = like.feature_names  # a column of lists there may be many columns here
+    here = [column for column in found.columns if column in set(expected)]
+    if here and here != list(expected):
+        yield "columns in another order are matched by name"
+    known = {*(like.columns or ()), *expected}
+    extra = [column for column in found.drop if column not in known]
+    if extra:
+        listed = few(extra, _SHOWN_EXTRA)
+        yield f"columns that the model does not know are passed over: {listed}"
 
 
 def _names_by_place(like: Reading, width: int, path: str) -> tuple[str, ...]:

@@ -10,6 +10,7 @@ import numpy as np
 from scipy import sparse
 
 from .._parameters import SPLIT_NAMES
+from .._text import counted
 from .how_read import Reading
 
 Matrix: TypeAlias = Any  # a dense array or a scipy csr_matrix
@@ -73,6 +74,19 @@ class LabeledData:
         if self.y is None:
             return 0
         return int(self.y.shape[1]) if sparse.issparse(self.y) else len(np.unique(self.y))
+
+    def describe(self) -> str:
+        """Return in one line where the data is from, and how much there is."""
+        source = "standard input" if self.source == "-" else self.source
+        parts = [counted(self.n_samples, "example"), counted(self.n_features, "feature")]
+        if sparse.issparse(self.X):
+            share = self.X.nnz / max(self.n_samples * self.n_features, 1)
+            parts[-1] += f" ({share:.2%} nonzero)"
+        if self.y is not None:
+            parts.append(counted(self.n_classes, "class"))
+        if self.left_out:
+            parts.append(f"{self.left_out} more left out for missing values")
+        return f"{source}: {', '.join(parts)}"
 
     def __repr__(self) -> str:
         labels = "no labels" if self.y is None else f"{self.n_classes} classes"

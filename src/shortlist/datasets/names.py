@@ -75,3 +75,17 @@ def pair_names(labels: list[Any], names: Names, first: int = 0) -> tuple[tuple[A
         if labels[0] >= base and labels[-1] < base + len(names):
             return tuple((base + i, name) for i, name in enumerate(names))
     raise ValueError(f"there are {len(names)} names for {len(labels)} labels")
+
+
+def named_labels(
+    labels: list[Any], names: str | os.PathLike[str] | Sequence[str] | Mapping[Any, str]
+) -> tuple[tuple[Any, str], ...]:
+    """Return the pairs of :func:`pair_names`, by a list, a mapping, or a file of either."""
+    source = os.fspath(names) if isinstance(names, str | os.PathLike) else None
+    listed: Any = names if source is None else read_class_names(source)
+    if isinstance(listed, Mapping):
+        listed = {str(label): str(name) for label, name in listed.items()}
+    try:
+        return pair_names(labels, listed)
+    except ValueError as error:
+        raise DataError(str(error), path=source) from None

@@ -167,17 +167,9 @@ def _read_all(
 
 def with_class_names(parts: dict[str, LabeledData], names: Any) -> dict[str, LabeledData]:
     """Return the parts with names for their labels: a list, a mapping, or a file of either."""
-    from .names import distinct_labels, pair_names, read_class_names
+    from .names import distinct_labels, named_labels
 
-    source = os.fspath(names) if isinstance(names, str | os.PathLike) else None
-    listed = names if source is None else read_class_names(source)
-    if isinstance(listed, Mapping):
-        listed = {str(label): str(name) for label, name in listed.items()}
-    try:
-        pairs = pair_names(distinct_labels(parts.values()), listed)
-    except ValueError as error:
-        raise DataError(str(error), path=source) from None
-    return _named(parts, pairs)
+    return _named(parts, named_labels(distinct_labels(parts.values()), names))
 
 
 def _named(parts: dict[str, LabeledData], pairs: Any) -> dict[str, LabeledData]:
