@@ -62,7 +62,7 @@ def test_dear_rounds_end_where_a_look_takes_less_than_those_left(left):
 
 
 def test_dear_rounds_go_on_where_few_are_left():
-    assert last_gap(0.5, entries=N * M) <= 0.1
+    assert last_gap(0.4, entries=N * M) <= 0.1
 
 
 def test_rounds_of_few_examples_say_too_little():
