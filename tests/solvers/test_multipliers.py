@@ -166,6 +166,19 @@ def test_the_optimum_is_certified(row, kind, storage, monkeypatch):
     assert primal - dual <= 1e-6 * primal * (1 + 1e-6)
 
 
+@pytest.mark.parametrize("row", HINGES[:3], ids=by_id)
+@pytest.mark.parametrize("C", [1.0, 100.0])
+def test_training_ends_where_nothing_can_be_gained(row, C, monkeypatch):
+    """Every example has every label once: W = 0 is the solution."""
+    X = np.repeat(np.random.default_rng(0).standard_normal((120, 4)), M, axis=0)
+    y = np.tile(np.arange(M), 120)
+    problem = make_problem("dense", row.loss(), X, y, np.full(len(y), C), BIAS)
+    result = by_multipliers(monkeypatch, problem, max_epochs=1000).result
+    assert result.status == "converged"
+    assert result.epochs < 150
+    assert result.primal == pytest.approx(result.at_zero, rel=1e-12)
+
+
 def test_single_precision_ends_at_the_same_optimum(monkeypatch):
     X, y = make_data(n=400, d=4, m=M, dtype=np.float32)
     row = Instance("hinge", m=M)

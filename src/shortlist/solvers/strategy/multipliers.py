@@ -198,14 +198,17 @@ def solve_by_multipliers(run: Run, weights: NDArray) -> Status:
             state.rounding = inf
             best_dual = max(best_dual, point.dual)
         near.release(point)
-        if run.at_zero - best_dual <= MIN_GAIN_OVER_P0 * run.at_zero:
+        nothing_to_gain = run.at_zero - best_dual <= MIN_GAIN_OVER_P0 * run.at_zero
+        if nothing_to_gain:
             place = np.zeros_like(place)
         found = _note(run, np.ascontiguousarray(place, dtype), best_dual)
-        if found.within(run.tol) or run.epochs >= run.max_epochs:
+        if found.within(run.tol) or nothing_to_gain or run.epochs >= run.max_epochs:
             found = run.certify()
         run.notify()
         if found.within(run.tol):
             return Status.CONVERGED
+        if nothing_to_gain:
+            return Status.STALLED
         if run.epochs >= run.max_epochs:
             return Status.MAX_EPOCHS
         last_gap, gap = gap, run.primal - best_dual
