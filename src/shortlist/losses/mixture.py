@@ -35,7 +35,7 @@ from shortlist.losses.kernels import Kernels, register
 from shortlist.losses.makers import entropy, hinge
 from shortlist.projections.entropic import kind_of
 
-# Shares up to this are what rounded weights of ranks leave where two are equal.
+# Smaller shares are rounding: differences of two weights of ranks that are equal.
 MIN_SHARE_OF_K = 1e-12
 
 
