@@ -18,8 +18,9 @@ from shortlist._parameters import check_k
 from shortlist.estimators.inputs import check_input
 from shortlist.estimators.normalization import normalized
 from shortlist.estimators.parameters import constant_feature
-from shortlist.estimators.starts import LastFit
+from shortlist.estimators.warm_starts import LastFit
 from shortlist.losses import Loss
+from shortlist.losses.domains import feasible
 from shortlist.solvers.duals import as_array
 from shortlist.solvers.records.certificate import (
     KERNEL_ULPS,
@@ -28,7 +29,7 @@ from shortlist.solvers.records.certificate import (
 )
 from shortlist.solvers.storage.base import chunks
 
-# A score of the right sign at which one-vs-all losses are zero.
+# The size of a score at which the part of a class that is far on its right side is zero.
 ZERO_LOSS_SCORE = 1e4
 # A bound on the rounding error of scores, in units in the last place of the largest score.
 SCORE_ULPS = 8
@@ -138,13 +139,12 @@ def distances_of_classes(last: LastFit, bias: float) -> NDArray:
     n, m = X.shape[0], weights.shape[1]
     terms, sizes, lengths = np.zeros(m), np.zeros(m), 0.0
     of_duals = np.zeros_like(weights)
-    for part in chunks(n, 8 * 8 * m):
+    for part in chunks(n, 8 * 8 * m):  # eight arrays of m doubles a row
         rows, cost, y = X[part].astype(np.float64), costs.cost[part], costs.y[part]
         scores = np.asarray(rows @ weights[:-1]) + bias * weights[-1]
         right = np.arange(m) == y[:, None]
         # Single precision keeps duals in their domain to the last place only.
-        duals = np.clip(as_array(last.solution.state.duals[part]).astype(np.float64), -1.0, 1.0)
-        duals = np.where(right, np.minimum(duals, 0.0), np.maximum(duals, 0.0))
+        duals = feasible(loss.spec, as_array(last.solution.state.duals[part]), y)
         values, conjugates = _by_class(loss, scores, duals, right)
         terms += cost @ (values + conjugates - scores * duals)
         sizes += cost @ (np.abs(values) + np.abs(conjugates) + np.abs(scores * duals))

@@ -9,13 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_consistent_length, column_or_1d
 
-from shortlist.estimators import starts
+from shortlist.estimators import warm_starts
 from shortlist.estimators.callbacks import told_to_scikit_learn
 from shortlist.estimators.checkpoints import open_checkpoint
 from shortlist.estimators.convergence import warn_unless_converged
 from shortlist.estimators.parameters import seed_of
 from shortlist.estimators.progress import with_progress
-from shortlist.estimators.starts import COLD, Start
+from shortlist.estimators.warm_starts import COLD, Start
 from shortlist.metrics import topk_accuracy
 from shortlist.metrics._indicators import as_indicator, hit_rate
 from shortlist.metrics._inputs import columns_of_labels
@@ -61,7 +61,7 @@ def fit_model(
     accuracy = model._accuracy_on(rows, *validation)
     checkpoint = open_checkpoint(model, problem, X)
     resume = checkpoint.snapshot() if checkpoint is not None else None
-    start = starts.of_fit(model, problem) if resume is None else COLD
+    start = warm_starts.of_fit(model, problem) if resume is None else COLD
     data = {"X": X, "y": y}
     data["metadata"] = {} if sample_weight is None else {"sample_weight": sample_weight}
     options = {"accuracy": accuracy, "keeper": checkpoint, "resume": resume}
@@ -141,6 +141,7 @@ def accuracy_of_scores(model: Any, n_rows: int, y_val: Any) -> Callable[[NDArray
     numbers = columns_of_labels(labels, model.classes_, n_rows, m, name="y_val")
 
     def accuracy(scores: NDArray) -> float:
+        # Ties are warned of in results only: at weights of zero, where training begins, all tie.
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             return float(topk_accuracy(numbers, scores, k=model.k, labels=np.arange(m)))

@@ -34,7 +34,7 @@ from shortlist.estimators.parameters import constant_feature, takes_several_labe
 from shortlist.estimators.paths import PathMixin
 from shortlist.estimators.problem import TrainedClassifier
 from shortlist.estimators.shortlists import folded, unfolded
-from shortlist.estimators.starts import LastFit, Rows
+from shortlist.estimators.warm_starts import LastFit, Rows
 from shortlist.losses import Loss
 from shortlist.solvers.memory import gib, training_bytes
 from shortlist.solvers.records.run import Callback

@@ -10,8 +10,8 @@ from shortlist.estimators.parameters import (
     with_counted_margins,
 )
 from shortlist.estimators.shortlists import ShortlistClassifier
-from shortlist.estimators.starts import Rows
 from shortlist.estimators.targets import check_scale, encode_targets, make_costs
+from shortlist.estimators.warm_starts import Rows
 from shortlist.losses import Loss
 from shortlist.solvers.problem import Problem
 from shortlist.solvers.storage import Storage

@@ -1,7 +1,7 @@
 """New data for a fitted model: rows that come and go, and classes, from the duals of the last fit.
 
-Training goes on from the duals of the rows that stay: see :mod:`shortlist.estimators.starts`. The
-certificate is that of a fit on the data as it is then.
+Training goes on from the duals of the rows that stay: see :mod:`shortlist.estimators.warm_starts`.
+The certificate is that of a fit on the data as it is then.
 """
 
 from typing import Any, Self
@@ -21,7 +21,7 @@ from shortlist.estimators.fitted import all_or_nothing, train_model
 from shortlist.estimators.inputs import check_input
 from shortlist.estimators.normalization import normalized
 from shortlist.estimators.parameters import check_parameters
-from shortlist.estimators.starts import COLD, LastFit, LoadedFit, Rows, from_changed_rows
+from shortlist.estimators.warm_starts import COLD, LastFit, LoadedFit, Rows, from_changed_rows
 from shortlist.solvers.duals import outlast_fit
 from shortlist.solvers.problem import Problem
 from shortlist.solvers.records.run import Callback
