@@ -20,6 +20,7 @@ from shortlist.metrics import topk_accuracy
 from shortlist.metrics._indicators import as_indicator, hit_rate
 from shortlist.metrics._inputs import columns_of_labels
 from shortlist.solvers.problem import Problem
+from shortlist.solvers.records.checkpoint import Keeper, Snapshot
 from shortlist.solvers.records.result import Result
 from shortlist.solvers.records.run import Callback
 from shortlist.solvers.strategy.train import Solution, train
@@ -64,8 +65,8 @@ def fit_model(
     start = warm_starts.of_fit(model, problem) if resume is None else COLD
     data = {"X": X, "y": y}
     data["metadata"] = {} if sample_weight is None else {"sample_weight": sample_weight}
-    options = {"accuracy": accuracy, "keeper": checkpoint, "resume": resume}
-    solution = train_model(model, problem, rows, start, callback, data, **options)
+    given = (model, problem, rows, start, callback, data)
+    solution = train_model(*given, accuracy=accuracy, keeper=checkpoint, resume=resume)
     return problem, rows, solution
 
 
@@ -76,12 +77,15 @@ def train_model(
     start: Start,
     callback: Callback | None,
     data: dict[str, Any],
-    **options: Any,
+    *,
+    accuracy: Callable[[NDArray], float] | None = None,
+    keeper: Keeper | None = None,
+    resume: Snapshot | None = None,
 ) -> Solution:
     """Train from ``start`` and make ``model`` a fitted one.
 
-    ``data`` is what scikit-learn's callbacks are told of the user's data; ``options`` are further
-    ones of ``train``.
+    ``data`` is what scikit-learn's callbacks are told of the user's data. The rest is as in
+    ``train``.
     """
     attributes = partial(model._attributes, rows=rows)
     with (
@@ -96,7 +100,9 @@ def train_model(
             state=start.state,
             weights=start.weights,
             callback=shown,
-            **options,
+            accuracy=accuracy,
+            keeper=keeper,
+            resume=resume,
         )
         adopt(model, attributes(solution.weights), solution.result)
     warn_of_ending(model, problem, solution)
