@@ -59,7 +59,8 @@ class Loss:
     - ``sparse_duals``: most entries of the duals are exactly zero at a solution.
     - ``fewest_classes``: how many classes a restriction of the loss needs at least, the label (or
       all right labels) counted as one. Asked of sparse duals only.
-    - ``separable``: a sum over classes, each with its own score: every class trains for itself.
+    - ``separable``: a sum over classes, each with its own score: every class trains for itself. All
+      other losses depend on differences of scores only.
     - ``logits``: turns scores (n, m) into numbers whose softmax are class probabilities; None: the
       loss does not estimate any.
     - ``with_smoothing``: makes the same loss at another smoothing gamma; None: it has none to
