@@ -1,12 +1,13 @@
 """The values of C a search visits: the grid, its early end, its growth and its refinement."""
 
 from dataclasses import dataclass, field
-from numbers import Integral, Real
+from numbers import Real
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from shortlist._parameters import is_integer
 from shortlist.estimators.paths import check_path
 
 # Accuracies are quotients of counts. Smaller differences between them are rounding errors.
@@ -19,7 +20,7 @@ _PROBE_EXPONENTS = (-6.0, 5.0)
 
 def grid_of(Cs: Any) -> list[float]:
     """The values of C in increasing order, from a list of them or the number of them."""
-    if isinstance(Cs, Integral) and not isinstance(Cs, bool):
+    if is_integer(Cs):
         if Cs < 1:
             raise ValueError(f"Cs must be at least 1 when it is a number of values; got {Cs}")
         ends = _PAPER_EXPONENTS if Cs <= _MAX_PAPER_VALUES else _PROBE_EXPONENTS

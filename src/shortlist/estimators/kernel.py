@@ -11,7 +11,7 @@ from scipy import sparse
 from sklearn.utils.validation import _check_sample_weight, _num_samples, check_is_fitted
 
 from shortlist._memory import available_bytes
-from shortlist._parameters import KERNELS
+from shortlist._parameters import KERNELS, is_real
 from shortlist._text import Setting
 from shortlist.errors import ParameterError, WordedError, WordedMemoryError
 from shortlist.estimators.callbacks import CallbackSupportMixin, with_callbacks
@@ -271,7 +271,7 @@ class KernelTopKClassifier(PathMixin, CallbackSupportMixin, TrainedClassifier):
             problem = f"must be one of {allowed} or a function; got {self.kernel!r}"
             raise ParameterError("kernel", problem)
         size = self.cache_size
-        if not isinstance(size, Real) or isinstance(size, bool) or not 0 <= float(size) < np.inf:
+        if not is_real(size) or not 0 <= float(size) < np.inf:
             problem = f"must be a number of mebibytes, 0 or larger; got {size!r}"
             raise ParameterError("cache_size", problem)
         if self.kernel == "poly":

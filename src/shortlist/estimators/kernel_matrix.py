@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -11,6 +10,7 @@ from scipy import sparse
 from sklearn.metrics.pairwise import cosine_similarity, linear_kernel, polynomial_kernel
 from sklearn.utils.extmath import row_norms, safe_sparse_dot
 
+from shortlist._parameters import is_real
 from shortlist._text import Setting
 from shortlist.errors import ParameterError, WordedError
 from shortlist.solvers.kernels.radial import radial_from_products
@@ -101,7 +101,7 @@ def resolve_gamma(gamma: Any, X: Any, weight: NDArray | None = None) -> float:
         if gamma == "scale":
             variance = _variance(X, np.ones(X.shape[0]) if weight is None else weight)
             return 1.0 / (X.shape[1] * variance) if variance > 0 else 1.0
-    elif isinstance(gamma, Real) and not isinstance(gamma, bool) and 0 < float(gamma) < np.inf:
+    elif is_real(gamma) and 0 < float(gamma) < np.inf:
         return float(gamma)
     problem = f"must be 'scale', 'auto' or a positive finite number; got {gamma!r}"
     raise ParameterError("gamma", problem)

@@ -2,13 +2,13 @@
 
 import copy
 from collections.abc import Callable, Iterable
-from numbers import Real
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import clone
 
+from shortlist._parameters import is_real
 from shortlist._text import Setting
 from shortlist.errors import ParameterError, WordedError
 from shortlist.estimators.callbacks import fitted_attributes
@@ -30,8 +30,7 @@ def check_path(Cs: Any) -> list[float]:
     if not wanted:
         raise ParameterError("Cs", "must hold at least one value")
     for C in wanted:
-        real = isinstance(C, Real) and not isinstance(C, bool)
-        if not real or not 0 < float(C) < np.inf:
+        if not is_real(C) or not 0 < float(C) < np.inf:
             problem = f" must be a positive finite number; got {C!r}"
             raise WordedError("every C in " + Setting("Cs") + problem)
     return [float(C) for C in wanted]
