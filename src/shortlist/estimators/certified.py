@@ -4,7 +4,7 @@ The weights of class c are within d_c of the optimum's, so that its score for x 
 |x| d_c, and a label outside the shortlist overtakes one in it only if their scores differ by less
 than |x| (d_a + d_b). If all weights together move by d, two classes move by at most d / sqrt(2)
 each in the worst case: d_c = d / sqrt(2) for every class. A separable loss trains each class for
-itself. Each then has a gap of its own, and these are as many times smaller as there are classes.
+itself. Each then has a gap of its own, and these add up to the whole gap.
 """
 
 from typing import Any
@@ -29,7 +29,7 @@ from shortlist.solvers.records.certificate import (
 )
 from shortlist.solvers.storage.base import chunks
 
-# The size of a score at which the part of a class that is far on its right side is zero.
+# A score so far on its right side that one-vs-all losses are zero, to all digits of double.
 ZERO_LOSS_SCORE = 1e4
 # A bound on the rounding error of scores, in units in the last place of the largest score.
 SCORE_ULPS = 8

@@ -175,7 +175,7 @@ def meta_of_fit(model: Any) -> dict[str, Any]:
 
 
 def restore_meta(model: Any, meta: dict[str, Any]) -> None:
-    """Set what :func:`meta_of` told, but the parameters."""
+    """Set what :func:`meta_of` told, except the parameters."""
     model.classes_ = np.asarray(meta["classes"])
     model.multilabel_ = meta.get("multilabel", False)
     model.n_features_in_ = meta["n_features_in"]
@@ -184,6 +184,6 @@ def restore_meta(model: Any, meta: dict[str, Any]) -> None:
 
 
 def restore_fit(model: Any, meta: dict[str, Any]) -> None:
-    """Set what :func:`meta_of_fit` told, but the parameters."""
+    """Set what :func:`meta_of_fit` told, except the parameters."""
     restore_meta(model, meta)
     model.n_iter_, model.result_ = meta["n_iter"], Result.from_dict(meta["result"])

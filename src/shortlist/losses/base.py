@@ -70,8 +70,8 @@ class Loss:
     - ``labels_alike``: exchanging two labels and their scores changes nothing.
     - ``with_margins``: makes the same loss with these margins; None: it has no margins to choose.
     - ``start_from``: makes the convex loss whose solution a loss that is not convex starts from.
-    - ``has_dual_step``: it has a conjugate and a dual step. A convex loss without is smooth, and
-      trained by descents.
+    - ``has_dual_step``: it has a conjugate and a dual step. A convex loss without them is smooth,
+      and trained by descents.
     """
 
     name: str

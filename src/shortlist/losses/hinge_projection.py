@@ -146,7 +146,7 @@ def solve_listed(loss, f, y, eta, start, work):
 
 @overloaded(apart=True)
 def solve_listed_apart(loss, f, y, eta, start, work):
-    """:func:`solve_listed` for visits, of which there are many versions: it is half of each."""
+    """:func:`solve_listed`, compiled apart: it would be half of each of many kernels of visits."""
     return _solve_listed_beta if loss.instance_class is BetaHinge else _solve_listed_alpha
 
 
@@ -376,7 +376,7 @@ def _solve_few(loss, z, top, rho, start):
     """Replace z by x for b = z + top, the maximum of z being 0; returns theta.
 
     ``start`` holds theta and, for alpha, the cap of the last solution; zero if there is none. What
-    is more than a few lines is compiled apart: a fifth of the time to compile the visits, of which
-    there is one for each way to keep examples and duals.
+    is more than a few lines is compiled apart. That saves a fifth of the time to compile visits:
+    there is a kernel for each way to keep examples and duals.
     """
     return _solve_few_beta if loss.instance_class is BetaHinge else _solve_few_jointly

@@ -309,8 +309,8 @@ def ascend_softmax(loss, s, y, cost, kappa, start, stands_for, v, delta, work):
     With r_j = s_j - log p_old_j, which are all the same at a solution, the step solves  eta p_j +
     log p_j = r_j + eta p_old_j + log p_old_j - t,  sum p = 1.  From p_old it takes t by one Newton
     step, each p_j by one step of fourth order, and scales. The share of the gap is 1/2 Var_p(r) to
-    second order, and free: every visit measures it. The other steps are compiled apart, half of
-    the code: few visits take them but the first, which is long.
+    second order, and free: every visit measures it. The other steps are half of the code and are
+    compiled apart: after an example's first visit few take them.
     """
     eta = cost * kappa
     last = np.float64(v[y])

@@ -161,7 +161,7 @@ class _Descent:
         return point.value - 0.5 * squared_norm(point.gradient)
 
     def _combine(self) -> bool:
-        """Evaluate the combination of recent iterates with the smallest gradient, if it may do.
+        """Evaluate the combination of iterates with the smallest gradient, if its gap may do.
 
         Returns whether its gap is small enough.
         """
