@@ -108,7 +108,7 @@ def store_examples(X: Any, bias: float, may_be_copied: bool = True) -> Storage:
     else:
         X = np.asarray(X).view()
         X.flags.writeable = False  # kernels compile once for read-only and ordinary input alike
-    with np.errstate(over="ignore"):  # check_scale looks at the norms
+    with np.errstate(over="ignore"):  # check_overflow looks at the norms
         storage = open_storage(X, bias)
     storage.may_be_copied = may_be_copied
     return storage

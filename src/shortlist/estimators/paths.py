@@ -16,7 +16,7 @@ from shortlist.estimators.checkpoints import Checkpoint, open_folder
 from shortlist.estimators.fitted import adopt, title_of, warn_of_ending
 from shortlist.estimators.parameters import seed_of
 from shortlist.estimators.progress import with_progress
-from shortlist.estimators.targets import check_scale, make_costs
+from shortlist.estimators.targets import check_overflow, make_costs
 from shortlist.solvers.records.run import Callback
 from shortlist.solvers.strategy.path import Path
 from shortlist.solvers.strategy.train import Solution
@@ -55,7 +55,7 @@ class ModelPath:
         self.estimator = estimator
         problem, self.rows = self.checked._problem(X, y, sample_weight)
         costs = problem.costs
-        check_scale(problem.storage, make_costs(costs.y, costs.cost, largest_C))
+        check_overflow(problem.storage, make_costs(costs.y, costs.cost, largest_C))
         seed = seed_of(estimator.random_state)
         self.solver_path = Path(problem, float(estimator.tol), float(estimator.max_epochs), seed)
         self.checkpoints = open_folder(estimator, self.checked, problem, X)

@@ -104,7 +104,7 @@ def make_costs(codes: NDArray, weights: NDArray, C: float) -> Costs:
     return Costs(codes, cost)
 
 
-def check_scale(storage: Storage, costs: Costs) -> None:
+def check_overflow(storage: Storage, costs: Costs) -> None:
     """Raise ValueError if a step of training would overflow the precision of the data."""
     with np.errstate(over="ignore", invalid="ignore"):
         largest = max(float(storage.kappa.max()), float((costs.cost * storage.kappa).max()))
