@@ -66,8 +66,9 @@ class KernelTopKClassifier(PathMixin, CallbackSupportMixin, TrainedClassifier):
     loss, k, variant, smoothing, margins, rank_weights, C, tol, max_epochs, fit_intercept, \
             intercept_scaling, class_weight, warm_start, random_state, verbose, checkpoint, \
             checkpoint_every
-        Those of :class:`TopKClassifier`. The truncated entropy, which is not convex, has no
-        kernel version. An intercept adds the constant ``intercept_scaling ** 2`` to the kernel.
+        Those of :class:`TopKClassifier`. The truncated entropy and the mixtures, which have no
+        dual step, have no kernel version. An intercept adds the constant
+        ``intercept_scaling ** 2`` to the kernel.
     kernel : {"rbf", "linear", "poly", "cosine", "precomputed"} or callable, default="rbf"
         A callable is given two matrices of rows and returns the matrix of its values, which must
         be positive semidefinite. With "precomputed", ``fit`` takes the kernel matrix of the
