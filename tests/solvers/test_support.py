@@ -7,7 +7,9 @@ import pytest
 
 from shortlist.solvers.storage.support import (
     AFTER_EPOCH,
+    IN_PIECE,
     MIN_EXAMPLES_TO_END_EARLY,
+    Patience,
     visit_in_rounds,
 )
 
@@ -31,6 +33,8 @@ class Support:
     order: np.ndarray = field(default_factory=lambda: np.arange(N))
     by_class: np.ndarray = field(default_factory=lambda: np.zeros((M, 3)))
     gaps: list[float] = field(default_factory=list)
+    # Rounds before each joint step.
+    steps: list[int] = field(default_factory=list)
 
     def visit(self, loss, order):
         self.gaps.append(self.gap)
@@ -38,6 +42,7 @@ class Support:
         return self.gaps[-1], self.entries, order.size
 
     def step_jointly(self, loss):
+        self.steps.append(len(self.gaps))
         return 0.0
 
     def narrow(self, order):
@@ -80,3 +85,33 @@ def test_the_first_round_tells_no_rate():
 
 def test_without_a_gap_that_is_enough_rounds_end_by_patience():
     assert last_gap(0.7, entries=10, enough=0.0) <= AFTER_EPOCH.gap_left
+
+
+@dataclass
+class Shrinking(Support):
+    """The second round and all later ones visit ``later`` entries."""
+
+    later: int = 0
+
+    def visit(self, loss, order):
+        found = super().visit(loss, order)
+        self.entries = self.later
+        return found
+
+
+@pytest.mark.parametrize(
+    ("later", "steps"), [(100, [2, 4, 6, 8]), (50, [3, 7]), (25, [5]), (400, [2, 3, 4, 5, 6, 7, 8])]
+)
+def test_joint_steps_follow_when_as_much_was_visited_as_in_two_first_rounds(later, steps):
+    support = Shrinking(0.99, 100, later=later)
+    patience = Patience(0.0, epochs=1000.0)
+    random = np.random.default_rng(0)
+    visit_in_rounds(Storage(), None, support, random, patience, 0.99**8.5)
+    assert [step for step in support.steps if step < 9] == steps
+
+
+def test_a_few_rounds_take_no_joint_step():
+    support = Support(0.99, 100)
+    visit_in_rounds(Storage(), None, support, np.random.default_rng(0), IN_PIECE)
+    assert len(support.gaps) == IN_PIECE.rounds
+    assert support.steps == []

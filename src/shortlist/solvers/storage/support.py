@@ -56,6 +56,11 @@ ONE_ROUND = Patience(gap_left=0.5, rounds=1)
 MAX_GAP_RATIO_TO_LOOK, EPOCHS_OF_A_MISSED_LOOK = 2.8, 1.33
 # The least fall of the gap since the first round that tells a rate.
 MIN_FALL = 1.01
+# A joint step follows when so many times the entries of the first round were visited since the last
+# one. It passes over all that is open, while later rounds visit what still changes. After every
+# round, the hinge on CLINC150 at C = 1 to 1000 takes 1.2 to 1.35 times as long, on Letter at C = 0.3
+# 1.6 times; digits take 0.99 to 1.4 times as long. With 4, digits take up to 1.2 times as long.
+ROUNDS_PER_JOINT_STEP = 2.0
 # Rounds of fewer examples do not end early. One visit in eight measures its share of the gap, and a
 # small sample says little.
 MIN_EXAMPLES_TO_END_EARLY = 1000
@@ -88,12 +93,13 @@ def visit_in_rounds(
     price = support.price or storage.support_price
     most_entries = patience.epochs * whole / price
     first_gap, first_changed = 0.0, order[:0]
-    entries = number = 0
+    entries = number = first_entries = entries_before_step = 0
     smallest, smallest_at = np.inf, 0
     while True:
         gap, visited, moved = support.visit(loss, order)
         if number == 0:
             first_gap, first_changed = gap, order[:moved].copy()
+            first_entries = visited
         entries += visited
         number += 1
         if gap < smallest:
@@ -110,8 +116,11 @@ def visit_in_rounds(
         # Not after a joint step: it raises the dual objective, but the primal too.
         if entries >= most_entries or number >= patience.rounds:
             break
-        if patience.rounds == np.inf:  # a few rounds are over before joint steps pay
+        # A few rounds are over before joint steps pay.
+        due = entries - entries_before_step >= ROUNDS_PER_JOINT_STEP * first_entries
+        if due and patience.rounds == np.inf:
             support.step_jointly(loss)
+            entries_before_step = entries
         # Skip examples whose dual did not change: most stay at a bound. The next full epoch
         # visits them again.
         order = random.permutation(support.narrow(order[:moved]))

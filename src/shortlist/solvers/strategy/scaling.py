@@ -19,8 +19,9 @@ from shortlist.solvers.problem import Problem
 from shortlist.solvers.records.run import Run
 from shortlist.solvers.storage.base import squared_norm
 
-# Scores that the best multiple is chosen by: those of a sample of examples.
-MAX_SCORES = 1 << 18
+# The best multiple is chosen by the scores of a sample: so many scores, of so many examples at most.
+# With 20 classes more examples take a tenth of a fit, and spare no epoch.
+MAX_SCORES, MAX_EXAMPLES = 1 << 18, 3000
 # The search begins this far from one, and goes so many times as far with every step.
 FIRST_DISTANCE, DISTANCE_RATIO = 1e-5, 4.0
 # It ends before it is this far from one.
@@ -96,7 +97,8 @@ class _Ray:
 
     def __init__(self, problem: Problem, weights: NDArray) -> None:
         storage, costs = problem.storage, problem.costs
-        step = max(1, storage.n * problem.n_classes // MAX_SCORES)
+        sampled = min(MAX_SCORES // problem.n_classes, MAX_EXAMPLES)
+        step = max(1, storage.n // max(sampled, 1))
         self.loss, self.scores = problem.loss, storage.sampled_scores(weights, step)
         self.y = np.ascontiguousarray(costs.y[::step])
         cost = costs.cost[::step]
