@@ -57,9 +57,10 @@ MAX_GAP_RATIO_TO_LOOK, EPOCHS_OF_A_MISSED_LOOK = 2.8, 1.33
 # The least fall of the gap since the first round that tells a rate.
 MIN_FALL = 1.01
 # A joint step follows when so many times the entries of the first round were visited since the last
-# one. It passes over all that is open, while later rounds visit what still changes. After every
-# round, the hinge on CLINC150 at C = 1 to 1000 takes 1.2 to 1.35 times as long, on Letter at C = 0.3
-# 1.6 times; digits take 0.99 to 1.4 times as long. With 4, digits take up to 1.2 times as long.
+# one. It passes over all that is open, while later rounds visit what still changes. With one after
+# every round, the hinge on CLINC150 at C = 1 to 1000 takes 1.2 to 1.35 times as long, on Letter at
+# C = 0.3 1.6 times; digits take 0.99 to 1.4 times as long. With 4, digits take up to 1.2 times as
+# long.
 ROUNDS_PER_JOINT_STEP = 2.0
 # Rounds of fewer examples do not end early. One visit in eight measures its share of the gap, and a
 # small sample says little.
