@@ -17,8 +17,8 @@ from shortlist.estimators.parameters import seed_of
 from shortlist.estimators.progress import with_progress
 from shortlist.estimators.warm_starts import COLD, Start
 from shortlist.metrics import topk_accuracy
-from shortlist.metrics._indicators import as_indicator, hit_rate
-from shortlist.metrics._inputs import columns_of_labels
+from shortlist.metrics.checks import columns_of_labels
+from shortlist.metrics.indicators import as_indicator, hit_rate
 from shortlist.solvers.problem import Problem
 from shortlist.solvers.records.checkpoint import Keeper, Snapshot
 from shortlist.solvers.records.result import Result

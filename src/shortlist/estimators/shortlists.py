@@ -19,8 +19,8 @@ from shortlist.estimators.parameters import check_parameters, loss_of
 from shortlist.losses import Loss
 from shortlist.losses.registry import entry_of, with_probabilities
 from shortlist.metrics import topk_accuracy
-from shortlist.metrics._indicators import as_indicator, hit_rate
-from shortlist.metrics._ranks import top_columns
+from shortlist.metrics.indicators import as_indicator, hit_rate
+from shortlist.metrics.ranks import top_columns
 
 
 def folded(both: NDArray, separable: bool) -> NDArray:
