@@ -55,11 +55,6 @@ class Comparison:
     def epoch_ratio(self) -> float:
         return self.cold.epochs / self.path.epochs
 
-    @property
-    def path_in_fits(self) -> float:
-        """The path's time in units of the mean cold fit's."""
-        return self.path.seconds * len(self.cold.epochs_per_C) / self.cold.seconds
-
 
 def sweep(template: TopKClassifier, data: Examples, Cs: np.ndarray, *, warm: bool) -> Sweep:
     """Fit for every C, along the path or each from nothing."""

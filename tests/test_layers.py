@@ -42,6 +42,8 @@ FLOOR = {part: number for number, parts in enumerate(FLOORS) for part in parts}
 
 # Rooms of solvers from the ground up; its other files are below strategy.
 SOLVER_ROOMS = ["kernels", "storage", "records", "strategy"]
+# What CONTRIBUTING says of files.
+MAX_LINES = 450
 FILES = sorted(PACKAGE.rglob("*.py"))
 
 
@@ -128,6 +130,11 @@ def test_modules_do_not_import_each_other_in_a_circle():
     """
     graph = {module_of(path): imports(path) - {"shortlist", module_of(path)} for path in FILES}
     TopologicalSorter(graph).prepare()
+
+
+def test_no_file_is_too_long():
+    lengths = {module_of(path): len(path.read_text("utf-8").splitlines()) for path in FILES}
+    assert {module for module, length in lengths.items() if length > MAX_LINES} == set()
 
 
 def test_solver_rooms_build_on_each_other():

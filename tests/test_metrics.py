@@ -142,7 +142,7 @@ def test_ranks_do_not_depend_on_the_chunk_size(monkeypatch):
     scores = rng.integers(0, 6, (50, 9))
     y = rng.integers(0, 9, 50)
     best, worst = true_label_ranks(y, scores)
-    monkeypatch.setattr(metrics._ranks, "_CHUNK_ELEMENTS", 20)
+    monkeypatch.setattr(metrics.ranks, "_CHUNK_ELEMENTS", 20)
     for whole, chunked in zip((best, worst), true_label_ranks(y, scores), strict=True):
         np.testing.assert_array_equal(whole, chunked)
     own = scores[np.arange(50), y]

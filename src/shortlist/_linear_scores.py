@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from shortlist.metrics._ranks import top_columns
+from shortlist.metrics.ranks import top_columns
 
 
 @dataclass(frozen=True)

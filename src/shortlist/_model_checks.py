@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from ._parameters import KERNELS, PLAIN_LOSS_PARAMETERS
-from ._record_checks import ROUNDING_SHARE, check_array, check_result, is_integer, is_real, require
+from ._parameters import KERNELS, PLAIN_LOSS_PARAMETERS, is_integer, is_real
+from ._record_checks import ROUNDING_SHARE, check_array, check_result, require
 from .datasets.how_read import Reading
 
 Arrays = Mapping[str, Any]

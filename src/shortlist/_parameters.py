@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from numbers import Integral
-from typing import TYPE_CHECKING, NamedTuple
+from numbers import Integral, Real
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeGuard
 
 from shortlist.errors import ParameterError
 
@@ -48,9 +48,19 @@ SCALES = ("standard", "minmax", "l2")
 KERNELS = ("linear", "rbf", "poly", "cosine", "precomputed")
 
 
+def is_integer(value: Any) -> TypeGuard[int]:
+    """Whether this is a whole number of any type. Truth values are not meant as numbers."""
+    return isinstance(value, Integral) and not isinstance(value, bool)
+
+
+def is_real(value: Any) -> TypeGuard[float]:
+    """Whether this is a number of any type, but no truth value."""
+    return isinstance(value, Real) and not isinstance(value, bool)
+
+
 def check_k(k: int, largest: int | None = None, meaning: str = "", name: str = "k") -> int:
     """Return k as an int: 1 or larger, and at most ``largest``, which is called ``meaning``."""
-    if not isinstance(k, Integral) or isinstance(k, bool):
+    if not is_integer(k):
         raise TypeError(f"{name} must be an integer; got {k!r}")
     if largest is None and k < 1:
         raise ParameterError(name, f"must be 1 or larger; got {k}")

@@ -13,7 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from ._record_checks import check_array, is_integer, require
+from ._parameters import is_integer
+from ._record_checks import check_array, require
 
 # What fit sets, one number for each feature; None where a parameter leaves it out.
 _VECTORS = {

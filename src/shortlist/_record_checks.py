@@ -6,10 +6,11 @@ ValueError or TypeError says what is wrong.
 from __future__ import annotations
 
 import math
-from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
+
+from ._parameters import is_real
 
 # What ``Result.status`` may say.
 _STATUSES = frozenset(["converged", "max_epochs", "interrupted", "stopped", "stalled"])
@@ -20,14 +21,6 @@ ROUNDING_SHARE = 1e-4
 def require(condition: Any, message: str) -> None:
     if not condition:
         raise ValueError(message)
-
-
-def is_integer(value: Any) -> bool:
-    return isinstance(value, Integral) and not isinstance(value, bool)
-
-
-def is_real(value: Any) -> bool:
-    return isinstance(value, Real) and not isinstance(value, bool)
 
 
 def check_array(name: str, array: Any, shape: tuple[int, ...], dtype: Any = None) -> np.ndarray:

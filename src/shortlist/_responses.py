@@ -13,7 +13,7 @@ from scipy.special import softmax
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
-from shortlist.metrics._inputs import NO_COLUMN, check_scores, columns_of_labels
+from shortlist.metrics.checks import NO_COLUMN, check_scores, columns_of_labels
 
 #: Entries of a chunk (rows times classes): 8 MiB as doubles.
 CHUNK_ELEMENTS = 1 << 20

@@ -16,7 +16,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from shortlist._responses import CHUNK_ELEMENTS, Responses
-from shortlist.metrics._inputs import check_scores, columns_of_labels
+from shortlist.metrics.checks import check_scores, columns_of_labels
 
 __all__ = ["TemperatureScaling", "expected_calibration_error"]
 

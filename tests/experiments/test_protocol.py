@@ -19,7 +19,7 @@ from shortlist.experiments.protocol import (
     PathTask,
     _Path,
     classifier,
-    kernels_of,
+    code_kind,
     relative_cost,
 )
 from shortlist.metrics import topk_accuracy
@@ -264,6 +264,6 @@ def test_every_method_of_the_paper_has_a_classifier():
             assert (model.loss, model.k) == (paper.FAMILIES[family].loss, k)
             assert model.fit_intercept is False
             assert relative_cost(method) > 0
-            assert kernels_of(method)
-    assert kernels_of("topk-svm:3") == kernels_of("smooth-topk-svm:10") != kernels_of("lr-multi")
-    assert kernels_of("svm-multi") == kernels_of("smooth-topk-svm:1") != kernels_of("topk-svm:3")
+            assert code_kind(method)
+    assert code_kind("topk-svm:3") == code_kind("smooth-topk-svm:10") != code_kind("lr-multi")
+    assert code_kind("svm-multi") == code_kind("smooth-topk-svm:1") != code_kind("topk-svm:3")

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from shortlist import losses
-from shortlist.losses.mixture import equal_shares, shares_of
+from shortlist.losses.mixture import equal_shares, shares_by_k
 from tests.losses.test_beyond import scores_and_labels
 
 NAMES = {"mixed_smooth_hinge": "smooth_hinge", "mixed_entropy": "entropy"}
@@ -31,7 +31,7 @@ def test_a_mixture_is_the_sum_of_its_parts(name, variant, shares):
 
 @pytest.mark.parametrize("k", [1, 2, 5])
 def test_without_weights_every_length_up_to_k_has_an_equal_share(k):
-    found = shares_of(equal_shares(k))
+    found = shares_by_k(equal_shares(k))
     assert list(found) == list(range(1, k + 1))
     np.testing.assert_allclose(list(found.values()), 1 / k, rtol=1e-12)
     np.testing.assert_allclose(equal_shares(k), losses.mixture_weights(dict.fromkeys(found, 1 / k)))
@@ -39,11 +39,11 @@ def test_without_weights_every_length_up_to_k_has_an_equal_share(k):
 
 def test_shares_are_those_of_the_weights():
     shares = {1: 0.125, 3: 0.5, 10: 0.375}
-    found = shares_of(losses.mixture_weights(shares))
+    found = shares_by_k(losses.mixture_weights(shares))
     assert list(found) == list(shares)
     np.testing.assert_allclose(list(found.values()), list(shares.values()), rtol=1e-12)
     # Weights that differ by rounding only leave no share between them.
-    assert list(shares_of(np.full(7, 1 / 7) * (1 + 1e-16 * np.arange(7, 0, -1)))) == [7]
+    assert list(shares_by_k(np.full(7, 1 / 7) * (1 + 1e-16 * np.arange(7, 0, -1)))) == [7]
 
 
 @pytest.mark.parametrize("variant", ["alpha", "beta"])

@@ -74,6 +74,13 @@ def test_flags_are_behaviour(name):
             loss.dual_step(np.zeros(4), 0, 1.0)
 
 
+@pytest.mark.parametrize("name", ENTRIES)
+def test_all_but_separable_losses_depend_on_differences_of_scores(name):
+    loss, scores = losses.get(name, k=2), np.array([0.3, -1.2, 0.9, 0.1, 2.0])
+    changes = loss.value(scores + 0.5, 1) != pytest.approx(loss.value(scores, 1), rel=1e-12)
+    assert changes == loss.separable
+
+
 @pytest.mark.parametrize("name", [name for name, entry in ENTRIES.items() if entry.smooth])
 def test_smooth_losses_have_continuous_gradients(name):
     loss = losses.get(name, k=2)

@@ -13,7 +13,7 @@ from shortlist.solvers.strategy.changed_data import (
     MAX_GRADIENT_SHARE_LEFT,
     STEP_OF_MULTIPLE,
     WANTED_SHARE_LEFT_OUT,
-    best_multiple,
+    best_shortened,
     holders_of_gap,
     smooth_relative,
     train_new_classes,
@@ -68,10 +68,10 @@ def test_without_rows_or_memory_nothing_is_trained(monkeypatch):
     weights = some_weights(given)
     before = weights.copy()
     assert not train_new_classes(gram, weights, NEW)
-    assert best_multiple(gram, weights) is weights
+    assert best_shortened(gram, weights) is weights
     monkeypatch.setattr(changed_data, "CHUNK_BYTES", 1)
     assert not train_new_classes(given, weights, NEW)
-    assert best_multiple(given, weights) is weights
+    assert best_shortened(given, weights) is weights
     np.testing.assert_array_equal(weights, before)
 
 
@@ -80,15 +80,15 @@ def test_a_loss_that_is_not_convex_has_the_gradients_of_the_one_it_starts_from()
     assert smooth_relative(loss) == loss.dual_loss
     problem = with_loss(problem_of("softmax"), loss)
     weights = some_weights(problem)
-    assert best_multiple(problem, weights) is weights
+    assert best_shortened(problem, weights) is weights
 
 
 @pytest.mark.parametrize("factor", [0.02, 1.0, 30.0])
 @pytest.mark.parametrize("name", LOSSES)
-def test_the_best_multiple_is_the_best_of_the_ray(name, factor):
+def test_the_best_shortened_is_the_best_of_the_ray(name, factor):
     problem = problem_of(name)
     weights = factor * some_weights(problem)
-    found = best_multiple(problem, weights)
+    found = best_shortened(problem, weights)
     t = float(np.vdot(found, weights) / np.vdot(weights, weights))
     np.testing.assert_allclose(found, t * weights, atol=1e-12)
     steps = np.arange(0.0, 1.0 + 0.5 * STEP_OF_MULTIPLE, STEP_OF_MULTIPLE)

@@ -32,9 +32,13 @@ _METHODS = {
     "L-BFGS-B": {"ftol": 0.0, "gtol": 1e-13, "maxiter": 2_000, "maxfun": 5_000, "maxcor": 30},
     "SLSQP": {"ftol": 1e-16, "maxiter": 1_000},
 }
-_RESTARTS_FOR_THE_GOAL = 2
-_MAX_RESTARTS = 10
+#: So often both are run for the goal, and so often in all for the largest gradient accepted.
+_RESTARTS_FOR_THE_GOAL, _MAX_RESTARTS = 2, 10
+#: Newton steps at the end, at most.
 _POLISHING_STEPS = 3
+#: The step of their finite differences, in units of the width over which the loss bends. Directions
+#: whose curvature is below this share of the largest are taken to be flat.
+_DIFFERENCE_STEP, _MIN_CURVATURE_SHARE = 1e-4, 1e-9
 #: A variable this close to its bound that should be smaller is put there, in units of the width
 #: over which the loss bends. Scores as close to each other tie.
 _NEAR_A_BOUND = 1e-9
@@ -184,7 +188,7 @@ def _newton_step(
     step = np.zeros(len(z))
     if not gradient[free].any():
         return step, 0.0
-    width = 1e-4 * _width(loss)
+    width = _DIFFERENCE_STEP * _width(loss)
     moves = width * np.eye(len(z))[free]
     rows = np.concatenate([z + moves, z - moves]) @ cone.matrix.T + cone.offset
     slopes = _risks_and_gradients(loss, rows, p)[1] @ cone.matrix
@@ -193,27 +197,20 @@ def _newton_step(
     curvatures, directions = np.linalg.eigh((changes + changes.T) / 2.0)
     along = directions.T @ gradient[free]
     # Flat directions have no gradient but for noise: adding a constant to all scores is one.
-    steep = curvatures > 1e-9 * curvatures[-1]
+    steep = curvatures > _MIN_CURVATURE_SHARE * curvatures[-1]
     lengths = np.where(steep, -along / np.where(steep, curvatures, 1.0), 0.0)
     step[free] = directions @ lengths
     return step, -float(along @ lengths) / 2.0
 
 
 def centred(loss: Loss, scores: Vector, within: Mask | None = None) -> Vector:
-    """Scores moved to mean zero over these labels, if the loss depends on differences only."""
-    if not depends_on_differences(loss, len(scores)):
+    """Scores moved to mean zero over these labels, if the loss depends on differences only.
+
+    A separable loss does not: each class has a score of its own.
+    """
+    if loss.separable:
         return scores
     return scores - scores.mean(where=True if within is None else within)
-
-
-def depends_on_differences(loss: Loss, n_classes: int) -> bool:
-    """Whether adding a constant to all scores changes nothing.
-
-    Then the gradient sums to zero. One-vs-all losses want to raise very low scores of the label
-    and nothing else, so that theirs does not.
-    """
-    low = np.full(n_classes, -100.0)
-    return bool(abs(loss.gradient(low, 0).sum()) < 1e-9)
 
 
 def with_exact_ties(scores: Vector, listed: Mask, others: Mask, near: float) -> Vector:

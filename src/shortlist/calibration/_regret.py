@@ -43,6 +43,8 @@ _GRID = np.linspace(0.0, 1.0, 6)
 _NEARLY_ZERO = 1e-4
 #: Descents keep probabilities above this: at zero the derivative may be infinite.
 _MIN_PROBABILITY = 1e-7
+#: When a descent ends: it is one of many, and each round takes two minimisations.
+_DESCENT = {"maxiter": 25, "ftol": 1e-12}
 
 
 @dataclass(frozen=True)
@@ -202,7 +204,7 @@ class _Search:
                 {"type": "eq", "fun": lambda p: p.sum() - 1.0, "jac": np.ones_like},
                 {"type": "ineq", "fun": lambda p: signs @ p - self.epsilon, "jac": lambda p: signs},
             ],
-            options={"maxiter": 25, "ftol": 1e-12},
+            options=_DESCENT,
         )
         end = self._feasible(found.x)
         self.evaluate(end)

@@ -6,11 +6,12 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
-from numbers import Real
 from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
+
+from shortlist._parameters import is_real
 
 #: The threshold of a class without a group, or with too few calibration examples in it.
 Fallback = Literal["include", "pool", "marginal"]
@@ -19,7 +20,7 @@ NO_GROUP = -1
 
 def check_level(level: float | None, name: str = "confidence_level") -> float:
     """A level strictly between 0 and 1."""
-    if not isinstance(level, Real) or isinstance(level, bool) or not 0 < level < 1:
+    if not is_real(level) or not 0 < level < 1:
         raise ValueError(f"{name} must be a number between 0 and 1, such as 0.9; got {level!r}")
     return float(level)
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from numbers import Integral, Real
+from collections.abc import Callable, Sequence
 from typing import Any
 
+from shortlist._parameters import is_integer, is_real
 from shortlist.conformal._calibration import check_level
 from shortlist.conformal._scores import (
     AdaptiveScore,
@@ -48,9 +48,11 @@ def check_options(estimator: Any, n_classes: int) -> None:
         check_level(estimator.confidence_level)
     else:
         _check_size(estimator, n_classes)
-    _check_number("n_clusters", estimator.n_clusters, Integral, 1, "a whole number, 1 or larger")
-    _check_number("raps_penalty", estimator.raps_penalty, Real, 0, "a number, zero or larger")
-    _check_number("raps_places", estimator.raps_places, Integral, 0, "a whole number, 0 or larger")
+    _check_number("n_clusters", estimator.n_clusters, is_integer, 1, "a whole number, 1 or larger")
+    _check_number("raps_penalty", estimator.raps_penalty, is_real, 0, "a number, zero or larger")
+    _check_number(
+        "raps_places", estimator.raps_places, is_integer, 0, "a whole number, 0 or larger"
+    )
 
 
 def check_choice(name: str, value: Any, allowed: Sequence[str]) -> None:
@@ -65,7 +67,7 @@ def _check_size(estimator: Any, n_classes: int) -> None:
             f"confidence_level={level!r} and average_size={size!r} exclude each other: a set "
             "either has a coverage or an average size. Leave one of them out"
         )
-    if not _is_a(Real, size) or not 0 < size <= n_classes:
+    if not is_real(size) or not 0 < size <= n_classes:
         raise ValueError(
             f"average_size must be a number above 0 and at most {n_classes}, the number of "
             f"classes; got {size!r}"
@@ -82,14 +84,11 @@ def _check_size(estimator: Any, n_classes: int) -> None:
         )
 
 
-def _check_number(name: str, value: Any, kind: type, least: float, wanted: str) -> None:
+def _check_number(
+    name: str, value: Any, is_such: Callable[[Any], bool], least: float, wanted: str
+) -> None:
     if value is None:
         return
     # Written so that NaN fails too.
-    if not _is_a(kind, value) or not least <= value < math.inf:
+    if not is_such(value) or not least <= value < math.inf:
         raise ValueError(f"{name} must be {wanted}, or None to have it chosen; got {value!r}")
-
-
-def _is_a(kind: type, value: Any) -> bool:
-    """Whether this is such a number; a truth value is none."""
-    return isinstance(value, kind) and not isinstance(value, bool)

@@ -24,7 +24,8 @@ if TYPE_CHECKING:
 # Bytes of shared memory at most. With larger arrays visits take so long that Ray's messages do not
 # matter.
 MAX_BYTES = 1 << 28
-# Numbers of 8 bytes from one signal to the next: a cache line.
+# Numbers of 8 bytes from one signal to the next: a cache line, as in ``_native``. That module loads
+# numba, which a worker can start without.
 SIGNAL_STRIDE = 8
 
 

@@ -10,10 +10,10 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from numbers import Integral
 from pathlib import Path
 from typing import Any, Literal, get_args
 
+from shortlist._parameters import is_integer
 from shortlist._text import Setting
 from shortlist.errors import ParameterError, WordedError
 
@@ -91,7 +91,7 @@ class Cluster:
             value = getattr(self, name)
             if name == "rows_per_round" and value is None:
                 continue
-            if not isinstance(value, Integral) or isinstance(value, bool) or value < 1:
+            if not is_integer(value) or value < 1:
                 raise ParameterError(name, f"must be an integer, 1 or larger; got {value!r}")
         if self.split not in get_args(Split):
             raise ParameterError("split", f"must be 'auto', 'fits' or 'rows'; got {self.split!r}")

@@ -4,7 +4,7 @@ The weights of class c are within d_c of the optimum's, so that its score for x 
 |x| d_c, and a label outside the shortlist overtakes one in it only if their scores differ by less
 than |x| (d_a + d_b). If all weights together move by d, two classes move by at most d / sqrt(2)
 each in the worst case: d_c = d / sqrt(2) for every class. A separable loss trains each class for
-itself. Each then has a gap of its own, and these are as many times smaller as there are classes.
+itself. Each then has a gap of its own, and these add up to the whole gap.
 """
 
 from typing import Any
@@ -18,8 +18,9 @@ from shortlist._parameters import check_k
 from shortlist.estimators.inputs import check_input
 from shortlist.estimators.normalization import normalized
 from shortlist.estimators.parameters import constant_feature
-from shortlist.estimators.starts import LastFit
+from shortlist.estimators.warm_starts import LastFit
 from shortlist.losses import Loss
+from shortlist.losses.domains import feasible
 from shortlist.solvers.duals import as_array
 from shortlist.solvers.records.certificate import (
     KERNEL_ULPS,
@@ -28,7 +29,7 @@ from shortlist.solvers.records.certificate import (
 )
 from shortlist.solvers.storage.base import chunks
 
-# A score of the right sign at which one-vs-all losses are zero.
+# A score so far on its right side that one-vs-all losses are zero, to all digits of double.
 ZERO_LOSS_SCORE = 1e4
 # A bound on the rounding error of scores, in units in the last place of the largest score.
 SCORE_ULPS = 8
@@ -138,13 +139,12 @@ def distances_of_classes(last: LastFit, bias: float) -> NDArray:
     n, m = X.shape[0], weights.shape[1]
     terms, sizes, lengths = np.zeros(m), np.zeros(m), 0.0
     of_duals = np.zeros_like(weights)
-    for part in chunks(n, 8 * 8 * m):
+    for part in chunks(n, 8 * 8 * m):  # eight arrays of m doubles a row
         rows, cost, y = X[part].astype(np.float64), costs.cost[part], costs.y[part]
         scores = np.asarray(rows @ weights[:-1]) + bias * weights[-1]
         right = np.arange(m) == y[:, None]
         # Single precision keeps duals in their domain to the last place only.
-        duals = np.clip(as_array(last.solution.state.duals[part]).astype(np.float64), -1.0, 1.0)
-        duals = np.where(right, np.minimum(duals, 0.0), np.maximum(duals, 0.0))
+        duals = feasible(loss.spec, as_array(last.solution.state.duals[part]), y)
         values, conjugates = _by_class(loss, scores, duals, right)
         terms += cost @ (values + conjugates - scores * duals)
         sizes += cost @ (np.abs(values) + np.abs(conjugates) + np.abs(scores * duals))

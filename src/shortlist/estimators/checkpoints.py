@@ -19,8 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shortlist._encoding import Decoder, Encoder
-from shortlist._parameters import PLAIN_LOSS_PARAMETERS
-from shortlist._record_checks import check_array, check_number, check_result, is_integer, require
+from shortlist._parameters import PLAIN_LOSS_PARAMETERS, is_integer
+from shortlist._record_checks import check_array, check_number, check_result, require
 from shortlist._state_files import (
     FileKind,
     bytes_of,

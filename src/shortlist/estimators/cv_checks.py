@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from numbers import Integral
 from typing import Any, Literal
 
-from shortlist._parameters import PLAIN_LOSS_PARAMETERS, check_k
+from shortlist._parameters import PLAIN_LOSS_PARAMETERS, check_k, is_integer
 from shortlist._text import Setting
 from shortlist.errors import ParameterError, WordedError
 from shortlist.estimators.callers import level_outside
@@ -71,7 +71,7 @@ def usable_ks(ks: Any, n_classes: int) -> tuple[int, ...]:
     if not listed:
         raise ParameterError("ks", "must hold at least one k; it is empty")
     for k in listed:
-        if not isinstance(k, Integral) or isinstance(k, bool) or k < 1:
+        if not is_integer(k) or k < 1:
             problem = f" must be an integer, 1 or larger; got {k!r}"
             raise WordedError("every k in " + Setting("ks") + problem)
     distinct = sorted({int(k) for k in listed})
@@ -101,7 +101,7 @@ def check_counts(search: Any) -> None:
         value = getattr(search, name)
         if value is None and name in optional:
             continue
-        if not isinstance(value, Integral) or isinstance(value, bool) or value < smallest:
+        if not is_integer(value) or value < smallest:
             or_none = " or None" if name in optional else ""
             raise ParameterError(
                 name, f"must be an integer, {smallest} or larger{or_none}; got {value!r}"

@@ -1,16 +1,19 @@
 """The values of C a search visits: the grid, its early end, its growth and its refinement."""
 
 from dataclasses import dataclass, field
-from numbers import Integral, Real
+from numbers import Real
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from shortlist._parameters import is_integer
 from shortlist.estimators.paths import check_path
 
 # Accuracies are quotients of counts. Smaller differences between them are rounding errors.
 ACCURACY_ROUNDING = 1e-12
+# The largest ratio of a value of C that is added to the one at the end of the grid.
+MAX_RATIO = 10.0
 # Ranges of C as powers of ten. A grid of at most 9 values covers the paper's range, one a decade.
 # A finer grid covers the range of the linear probes of DINOv2 and DINOv3.
 _PAPER_EXPONENTS, _MAX_PAPER_VALUES = (-5.0, 3.0), 9
@@ -19,7 +22,7 @@ _PROBE_EXPONENTS = (-6.0, 5.0)
 
 def grid_of(Cs: Any) -> list[float]:
     """The values of C in increasing order, from a list of them or the number of them."""
-    if isinstance(Cs, Integral) and not isinstance(Cs, bool):
+    if is_integer(Cs):
         if Cs < 1:
             raise ValueError(f"Cs must be at least 1 when it is a number of values; got {Cs}")
         ends = _PAPER_EXPONENTS if Cs <= _MAX_PAPER_VALUES else _PROBE_EXPONENTS
@@ -129,7 +132,7 @@ class Grid:
     def _extend(self, side: str) -> float:
         Cs = self.Cs
         ends = Cs[:2] if side == "low" else Cs[-2:]
-        ratio = min(ends[1] / ends[0], 10.0) if len(Cs) > 1 else 10.0
+        ratio = min(ends[1] / ends[0], MAX_RATIO) if len(Cs) > 1 else MAX_RATIO
         self._added[side] += 1
         self._best_before[side] = self.means().max(axis=0)
         return Cs[0] / ratio if side == "low" else Cs[-1] * ratio

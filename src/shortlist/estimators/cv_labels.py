@@ -15,8 +15,8 @@ from shortlist.estimators.cv_folds import Fold, check_folds, check_folds_of_seve
 from shortlist.estimators.linear import TopKClassifier
 from shortlist.estimators.targets import class_factors, encode_labels
 from shortlist.losses import Loss
-from shortlist.metrics._indicators import as_indicator
-from shortlist.metrics._inputs import NO_COLUMN, columns_of_labels
+from shortlist.metrics.checks import NO_COLUMN, columns_of_labels
+from shortlist.metrics.indicators import as_indicator
 
 Families = list[tuple[TopKClassifier, Loss]]
 

@@ -11,10 +11,9 @@ from sklearn.metrics import check_scoring
 
 from shortlist.estimators.cv_folds import Part
 from shortlist.estimators.linear import TopKClassifier
-from shortlist.metrics._indicators import best_right
-from shortlist.metrics._inputs import NO_COLUMN, check_sample_weight, columns_of_labels
-from shortlist.metrics._ranks import ranks_of_columns
-from shortlist.metrics._topk import Ranks
+from shortlist.metrics.checks import NO_COLUMN, check_sample_weight, columns_of_labels
+from shortlist.metrics.indicators import best_right
+from shortlist.metrics.ranks import Ranks, ranks_of_columns
 from shortlist.solvers.storage.base import shares_of
 from shortlist.solvers.threads import Crew
 

@@ -25,7 +25,7 @@ from shortlist.estimators.cv_measure import Measure, Measured
 from shortlist.estimators.linear import TopKClassifier
 from shortlist.estimators.parameters import constant_feature
 from shortlist.estimators.paths import ModelPath
-from shortlist.estimators.starts import LastFit
+from shortlist.estimators.warm_starts import LastFit
 from shortlist.solvers.threads import Crew, crew_for, one_blas_thread
 
 # A family, by its number, and a value of C.

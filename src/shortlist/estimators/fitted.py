@@ -9,17 +9,18 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_consistent_length, column_or_1d
 
-from shortlist.estimators import starts
+from shortlist.estimators import warm_starts
 from shortlist.estimators.callbacks import told_to_scikit_learn
 from shortlist.estimators.checkpoints import open_checkpoint
 from shortlist.estimators.convergence import warn_unless_converged
 from shortlist.estimators.parameters import seed_of
 from shortlist.estimators.progress import with_progress
-from shortlist.estimators.starts import COLD, Start
+from shortlist.estimators.warm_starts import COLD, Start
 from shortlist.metrics import topk_accuracy
-from shortlist.metrics._indicators import as_indicator, hit_rate
-from shortlist.metrics._inputs import columns_of_labels
+from shortlist.metrics.checks import columns_of_labels
+from shortlist.metrics.indicators import as_indicator, hit_rate
 from shortlist.solvers.problem import Problem
+from shortlist.solvers.records.checkpoint import Keeper, Snapshot
 from shortlist.solvers.records.result import Result
 from shortlist.solvers.records.run import Callback
 from shortlist.solvers.strategy.train import Solution, train
@@ -61,11 +62,11 @@ def fit_model(
     accuracy = model._accuracy_on(rows, *validation)
     checkpoint = open_checkpoint(model, problem, X)
     resume = checkpoint.snapshot() if checkpoint is not None else None
-    start = starts.of_fit(model, problem) if resume is None else COLD
+    start = warm_starts.of_fit(model, problem) if resume is None else COLD
     data = {"X": X, "y": y}
     data["metadata"] = {} if sample_weight is None else {"sample_weight": sample_weight}
-    options = {"accuracy": accuracy, "keeper": checkpoint, "resume": resume}
-    solution = train_model(model, problem, rows, start, callback, data, **options)
+    given = (model, problem, rows, start, callback, data)
+    solution = train_model(*given, accuracy=accuracy, keeper=checkpoint, resume=resume)
     return problem, rows, solution
 
 
@@ -76,12 +77,15 @@ def train_model(
     start: Start,
     callback: Callback | None,
     data: dict[str, Any],
-    **options: Any,
+    *,
+    accuracy: Callable[[NDArray], float] | None = None,
+    keeper: Keeper | None = None,
+    resume: Snapshot | None = None,
 ) -> Solution:
     """Train from ``start`` and make ``model`` a fitted one.
 
-    ``data`` is what scikit-learn's callbacks are told of the user's data; ``options`` are further
-    ones of ``train``.
+    ``data`` is what scikit-learn's callbacks are told of the user's data. The rest is as in
+    ``train``.
     """
     attributes = partial(model._attributes, rows=rows)
     with (
@@ -96,7 +100,9 @@ def train_model(
             state=start.state,
             weights=start.weights,
             callback=shown,
-            **options,
+            accuracy=accuracy,
+            keeper=keeper,
+            resume=resume,
         )
         adopt(model, attributes(solution.weights), solution.result)
     warn_of_ending(model, problem, solution)
@@ -141,6 +147,7 @@ def accuracy_of_scores(model: Any, n_rows: int, y_val: Any) -> Callable[[NDArray
     numbers = columns_of_labels(labels, model.classes_, n_rows, m, name="y_val")
 
     def accuracy(scores: NDArray) -> float:
+        # Ties are warned of in results only: at weights of zero, where training begins, all tie.
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             return float(topk_accuracy(numbers, scores, k=model.k, labels=np.arange(m)))
@@ -168,7 +175,7 @@ def meta_of_fit(model: Any) -> dict[str, Any]:
 
 
 def restore_meta(model: Any, meta: dict[str, Any]) -> None:
-    """Set what :func:`meta_of` told, but the parameters."""
+    """Set what :func:`meta_of` told, except the parameters."""
     model.classes_ = np.asarray(meta["classes"])
     model.multilabel_ = meta.get("multilabel", False)
     model.n_features_in_ = meta["n_features_in"]
@@ -177,6 +184,6 @@ def restore_meta(model: Any, meta: dict[str, Any]) -> None:
 
 
 def restore_fit(model: Any, meta: dict[str, Any]) -> None:
-    """Set what :func:`meta_of_fit` told, but the parameters."""
+    """Set what :func:`meta_of_fit` told, except the parameters."""
     restore_meta(model, meta)
     model.n_iter_, model.result_ = meta["n_iter"], Result.from_dict(meta["result"])

@@ -7,7 +7,7 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils.validation import validate_data
 
-from shortlist.metrics._inputs import is_missing
+from shortlist.metrics.checks import is_missing
 
 _HALF_TENSORS = ("torch.float16", "torch.bfloat16")
 _SHORT_FLOATS = (np.float16, np.float32)

@@ -11,7 +11,7 @@ from scipy import sparse
 from sklearn.utils.validation import _check_sample_weight, _num_samples, check_is_fitted
 
 from shortlist._memory import available_bytes
-from shortlist._parameters import KERNELS
+from shortlist._parameters import KERNELS, is_real
 from shortlist._text import Setting
 from shortlist.errors import ParameterError, WordedError, WordedMemoryError
 from shortlist.estimators.callbacks import CallbackSupportMixin, with_callbacks
@@ -34,7 +34,7 @@ from shortlist.estimators.parameters import constant_feature, takes_several_labe
 from shortlist.estimators.paths import PathMixin
 from shortlist.estimators.problem import TrainedClassifier
 from shortlist.estimators.shortlists import folded, unfolded
-from shortlist.estimators.starts import LastFit, Rows
+from shortlist.estimators.warm_starts import LastFit, Rows
 from shortlist.losses import Loss
 from shortlist.solvers.memory import gib, training_bytes
 from shortlist.solvers.records.run import Callback
@@ -66,8 +66,9 @@ class KernelTopKClassifier(PathMixin, CallbackSupportMixin, TrainedClassifier):
     loss, k, variant, smoothing, margins, rank_weights, C, tol, max_epochs, fit_intercept, \
             intercept_scaling, class_weight, warm_start, random_state, verbose, checkpoint, \
             checkpoint_every
-        Those of :class:`TopKClassifier`. The truncated entropy, which is not convex, has no
-        kernel version. An intercept adds the constant ``intercept_scaling ** 2`` to the kernel.
+        Those of :class:`TopKClassifier`. The truncated entropy and the mixtures, which have no
+        dual step, have no kernel version. An intercept adds the constant
+        ``intercept_scaling ** 2`` to the kernel.
     kernel : {"rbf", "linear", "poly", "cosine", "precomputed"} or callable, default="rbf"
         A callable is given two matrices of rows and returns the matrix of its values, which must
         be positive semidefinite. With "precomputed", ``fit`` takes the kernel matrix of the
@@ -271,7 +272,7 @@ class KernelTopKClassifier(PathMixin, CallbackSupportMixin, TrainedClassifier):
             problem = f"must be one of {allowed} or a function; got {self.kernel!r}"
             raise ParameterError("kernel", problem)
         size = self.cache_size
-        if not isinstance(size, Real) or isinstance(size, bool) or not 0 <= float(size) < np.inf:
+        if not is_real(size) or not 0 <= float(size) < np.inf:
             problem = f"must be a number of mebibytes, 0 or larger; got {size!r}"
             raise ParameterError("cache_size", problem)
         if self.kernel == "poly":

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -11,6 +10,7 @@ from scipy import sparse
 from sklearn.metrics.pairwise import cosine_similarity, linear_kernel, polynomial_kernel
 from sklearn.utils.extmath import row_norms, safe_sparse_dot
 
+from shortlist._parameters import is_real
 from shortlist._text import Setting
 from shortlist.errors import ParameterError, WordedError
 from shortlist.solvers.kernels.radial import radial_from_products
@@ -19,6 +19,11 @@ from shortlist.solvers.threads import crew_for, one_blas_thread
 
 # Rows computed at once: their values stay in the cache from one operation to the next.
 ROWS_PER_BLOCK = 256
+# Rows of the squares whose diagonals are taken where there is no shorter way to K(x, x).
+ROWS_PER_SQUARE = 128
+# A given matrix is looked at in so many rows and columns. Entries and those across the diagonal may
+# differ by this share of the largest: single precision, and sums in another order.
+MAX_ROWS_COMPARED, MAX_ASYMMETRY = 500, 1e-4
 
 
 @dataclass(frozen=True)
@@ -75,8 +80,7 @@ class KernelFunction:
             return (row_norms(X, squared=True) > 0).astype(np.float64)
         if self.kernel == "poly":
             return (self.gamma * row_norms(X, squared=True) + self.coef0) ** self.degree
-        # One block at a time: the diagonal of an unknown function has no shorter way.
-        size = 128
+        size = ROWS_PER_SQUARE
         return np.concatenate(
             [
                 np.diagonal(self(X[begin : begin + size], X[begin : begin + size]))
@@ -97,7 +101,7 @@ def resolve_gamma(gamma: Any, X: Any, weight: NDArray | None = None) -> float:
         if gamma == "scale":
             variance = _variance(X, np.ones(X.shape[0]) if weight is None else weight)
             return 1.0 / (X.shape[1] * variance) if variance > 0 else 1.0
-    elif isinstance(gamma, Real) and not isinstance(gamma, bool) and 0 < float(gamma) < np.inf:
+    elif is_real(gamma) and 0 < float(gamma) < np.inf:
         return float(gamma)
     problem = f"must be 'scale', 'auto' or a positive finite number; got {gamma!r}"
     raise ParameterError("gamma", problem)
@@ -202,8 +206,8 @@ def _rows_of(matrix: NDArray, indices: NDArray) -> NDArray:
 
 def _check_symmetric(K: NDArray) -> None:
     """On a sample of rows and columns: enough to catch a matrix that is no kernel matrix."""
-    sample = np.linspace(0, K.shape[0] - 1, min(K.shape[0], 500)).astype(int)
+    sample = np.linspace(0, K.shape[0] - 1, min(K.shape[0], MAX_ROWS_COMPARED)).astype(int)
     block = K[np.ix_(sample, sample)]
     size = np.abs(block).max(initial=0.0)
-    if np.abs(block - block.T).max(initial=0.0) > 1e-4 * size:
+    if np.abs(block - block.T).max(initial=0.0) > MAX_ASYMMETRY * size:
         raise WordedError("with " + _PRECOMPUTED + " X must be symmetric; this matrix is not")

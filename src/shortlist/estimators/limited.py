@@ -6,13 +6,13 @@ Rows may also be held elsewhere, as by the workers of a cluster: see :class:`Hel
 import shutil
 import tempfile
 from collections.abc import Sequence
-from numbers import Integral
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from scipy import sparse
 
 from shortlist._memory import parse_bytes, resident_bytes
+from shortlist._parameters import is_integer
 from shortlist.datasets.on_disk import RowsOnDisk
 from shortlist.errors import ParameterError
 from shortlist.estimators.normalization import normalized
@@ -90,7 +90,7 @@ def check_memory_limit(value: Any) -> int | None:
     if value is None:
         return None
     found = parse_bytes(value) if isinstance(value, str) else value
-    if not isinstance(found, Integral) or isinstance(found, bool) or found <= 0:
+    if not is_integer(found) or found <= 0:
         problem = f'must be a number of bytes, or text such as "4GB"; got {value!r}'
         raise ParameterError("memory_limit", problem)
     return int(found)
@@ -108,7 +108,7 @@ def store_examples(X: Any, bias: float, may_be_copied: bool = True) -> Storage:
     else:
         X = np.asarray(X).view()
         X.flags.writeable = False  # kernels compile once for read-only and ordinary input alike
-    with np.errstate(over="ignore"):  # check_scale looks at the norms
+    with np.errstate(over="ignore"):  # check_overflow looks at the norms
         storage = open_storage(X, bias)
     storage.may_be_copied = may_be_copied
     return storage

@@ -25,8 +25,8 @@ from shortlist.estimators.parameters import constant_feature, loss_of, takes_sev
 from shortlist.estimators.paths import PathMixin
 from shortlist.estimators.problem import TrainedClassifier
 from shortlist.estimators.shortlists import folded, unfolded
-from shortlist.estimators.starts import LoadedFit, Rows, starts_from_weights
 from shortlist.estimators.updates import UpdateMixin
+from shortlist.estimators.warm_starts import LoadedFit, Rows, starts_from_weights
 from shortlist.losses import Loss
 from shortlist.solvers.records.run import Callback
 from shortlist.solvers.storage import Storage

@@ -2,7 +2,6 @@
 
 import math
 import os
-from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
@@ -11,6 +10,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import _check_sample_weight
 
 from shortlist import losses
+from shortlist._parameters import is_integer, is_real
 from shortlist._text import Setting
 from shortlist.errors import ParameterError, WordedError
 from shortlist.estimators.limited import check_memory_limit
@@ -33,18 +33,16 @@ def check_parameters(estimator: Any, multilabel: bool = False) -> losses.Loss:
     if estimator.fit_intercept:
         positive["intercept_scaling"] = estimator.intercept_scaling
     for name, value in positive.items():
-        real = isinstance(value, Real) and not isinstance(value, bool)
-        if not real or not 0 < float(value) < math.inf:
+        if not is_real(value) or not 0 < float(value) < math.inf:
             raise ParameterError(name, f"must be a positive finite number; got {value!r}")
     scaling = estimator.intercept_scaling
     if estimator.fit_intercept and math.isinf(float(scaling) * float(scaling)):
         raise ParameterError("intercept_scaling", f"is too large to be squared; got {scaling!r}")
     epochs = estimator.max_epochs
-    if not isinstance(epochs, Integral) or isinstance(epochs, bool) or epochs < 1:
+    if not is_integer(epochs) or epochs < 1:
         raise ParameterError("max_epochs", f"must be an integer, 1 or larger; got {epochs!r}")
     seconds = estimator.checkpoint_every
-    real = isinstance(seconds, Real) and not isinstance(seconds, bool)
-    if not real or not 0 <= float(seconds) < math.inf:
+    if not is_real(seconds) or not 0 <= float(seconds) < math.inf:
         raise ParameterError("checkpoint_every", f"must be seconds, 0 or more; got {seconds!r}")
     if not isinstance(estimator.checkpoint, str | os.PathLike | None):
         raise TypeError(f"checkpoint must be a path or None; got {estimator.checkpoint!r}")

@@ -2,13 +2,13 @@
 
 import copy
 from collections.abc import Callable, Iterable
-from numbers import Real
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import clone
 
+from shortlist._parameters import is_real
 from shortlist._text import Setting
 from shortlist.errors import ParameterError, WordedError
 from shortlist.estimators.callbacks import fitted_attributes
@@ -16,7 +16,7 @@ from shortlist.estimators.checkpoints import Checkpoint, open_folder
 from shortlist.estimators.fitted import adopt, title_of, warn_of_ending
 from shortlist.estimators.parameters import seed_of
 from shortlist.estimators.progress import with_progress
-from shortlist.estimators.targets import check_scale, make_costs
+from shortlist.estimators.targets import check_overflow, make_costs
 from shortlist.solvers.records.run import Callback
 from shortlist.solvers.strategy.path import Path
 from shortlist.solvers.strategy.train import Solution
@@ -30,8 +30,7 @@ def check_path(Cs: Any) -> list[float]:
     if not wanted:
         raise ParameterError("Cs", "must hold at least one value")
     for C in wanted:
-        real = isinstance(C, Real) and not isinstance(C, bool)
-        if not real or not 0 < float(C) < np.inf:
+        if not is_real(C) or not 0 < float(C) < np.inf:
             problem = f" must be a positive finite number; got {C!r}"
             raise WordedError("every C in " + Setting("Cs") + problem)
     return [float(C) for C in wanted]
@@ -56,7 +55,7 @@ class ModelPath:
         self.estimator = estimator
         problem, self.rows = self.checked._problem(X, y, sample_weight)
         costs = problem.costs
-        check_scale(problem.storage, make_costs(costs.y, costs.cost, largest_C))
+        check_overflow(problem.storage, make_costs(costs.y, costs.cost, largest_C))
         seed = seed_of(estimator.random_state)
         self.solver_path = Path(problem, float(estimator.tol), float(estimator.max_epochs), seed)
         self.checkpoints = open_folder(estimator, self.checked, problem, X)

@@ -10,8 +10,8 @@ from shortlist.estimators.parameters import (
     with_counted_margins,
 )
 from shortlist.estimators.shortlists import ShortlistClassifier
-from shortlist.estimators.starts import Rows
-from shortlist.estimators.targets import check_scale, encode_targets, make_costs
+from shortlist.estimators.targets import check_overflow, encode_targets, make_costs
+from shortlist.estimators.warm_starts import Rows
 from shortlist.losses import Loss
 from shortlist.solvers.problem import Problem
 from shortlist.solvers.storage import Storage
@@ -50,6 +50,6 @@ class TrainedClassifier(ShortlistClassifier):
             check_free_intercept(loss, classes, codes, weights)
         costs = make_costs(codes, weights, float(self.C))
         storage = self._storage(rows, len(classes), loss)
-        check_scale(storage, costs)
+        check_overflow(storage, costs)
         self.classes_, self.multilabel_ = classes, loss.multilabel
         return Problem(storage, costs, len(classes), loss, free_intercept=free)

@@ -18,8 +18,9 @@ from shortlist.estimators.multilabel import indicator_of
 from shortlist.estimators.parameters import check_parameters, loss_of
 from shortlist.losses import Loss
 from shortlist.losses.registry import entry_of, with_probabilities
-from shortlist.metrics._indicators import as_indicator, hit_rate
-from shortlist.metrics._ranks import top_columns
+from shortlist.metrics import topk_accuracy
+from shortlist.metrics.indicators import as_indicator, hit_rate
+from shortlist.metrics.ranks import top_columns
 
 
 def folded(both: NDArray, separable: bool) -> NDArray:
@@ -196,8 +197,6 @@ class ShortlistClassifier(ClassifierMixin, BaseEstimator):
         Not for a search over k: accuracy at its own k prefers the largest k. Such a search warns
         and is to be given ``scoring=shortlist.metrics.topk_scorer(k)``, with one k for all.
         """
-        from shortlist.metrics import topk_accuracy
-
         if self._k_was_set and is_called_from("sklearn.model_selection"):
             _warn_of_search_over_k()
         scores = self._scores(X)

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Mapping
+from inspect import signature
 from numbers import Real
 from typing import Any
 
@@ -74,7 +75,9 @@ def class_factors(
     """The weight of each class; a class of no sample weight cannot be balanced and gets inf."""
     if isinstance(class_weight, Mapping):
         _check_class_weights(class_weight, classes)
-    counted = {"sample_weight": weights} if _class_weights_take_sample_weights() else {}
+    # Older versions of scikit-learn count examples, not their weights.
+    takes_weights = "sample_weight" in signature(compute_class_weight).parameters
+    counted = {"sample_weight": weights} if takes_weights else {}
     with np.errstate(divide="ignore"):
         factors: NDArray = compute_class_weight(class_weight, classes=classes, y=labels, **counted)
     return factors
@@ -92,13 +95,8 @@ def _check_class_weights(class_weight: Mapping[Any, Any], classes: NDArray) -> N
             raise ParameterError("class_weight", problem)
 
 
-def _class_weights_take_sample_weights() -> bool:
-    from inspect import signature
-
-    return "sample_weight" in signature(compute_class_weight).parameters
-
-
 def make_costs(codes: NDArray, weights: NDArray, C: float) -> Costs:
+    """Labels, and C times the weight of each example; an error where that overflows."""
     with np.errstate(over="ignore"):
         cost = C * weights
     if not np.isfinite(cost).all():
@@ -106,7 +104,7 @@ def make_costs(codes: NDArray, weights: NDArray, C: float) -> Costs:
     return Costs(codes, cost)
 
 
-def check_scale(storage: Storage, costs: Costs) -> None:
+def check_overflow(storage: Storage, costs: Costs) -> None:
     """Raise ValueError if a step of training would overflow the precision of the data."""
     with np.errstate(over="ignore", invalid="ignore"):
         largest = max(float(storage.kappa.max()), float((costs.cost * storage.kappa).max()))

@@ -1,7 +1,7 @@
 """New data for a fitted model: rows that come and go, and classes, from the duals of the last fit.
 
-Training goes on from the duals of the rows that stay: see :mod:`shortlist.estimators.starts`. The
-certificate is that of a fit on the data as it is then.
+Training goes on from the duals of the rows that stay: see :mod:`shortlist.estimators.warm_starts`.
+The certificate is that of a fit on the data as it is then.
 """
 
 from typing import Any, Self
@@ -21,7 +21,7 @@ from shortlist.estimators.fitted import all_or_nothing, train_model
 from shortlist.estimators.inputs import check_input
 from shortlist.estimators.normalization import normalized
 from shortlist.estimators.parameters import check_parameters
-from shortlist.estimators.starts import COLD, LastFit, LoadedFit, Rows, from_changed_rows
+from shortlist.estimators.warm_starts import COLD, LastFit, LoadedFit, Rows, from_changed_rows
 from shortlist.solvers.duals import outlast_fit
 from shortlist.solvers.problem import Problem
 from shortlist.solvers.records.run import Callback
@@ -31,7 +31,7 @@ from shortlist.solvers.strategy.train import Solution
 MAX_BYTES_KEPT_UNASKED = 1 << 26
 
 
-def stay(removed: ArrayLike | None, n: int) -> NDArray:
+def numbers_kept(removed: ArrayLike | None, n: int) -> NDArray:
     """Numbers of the rows that stay; ``removed`` are numbers of rows, or a mask."""
     if removed is None:
         return np.arange(n)
@@ -51,7 +51,7 @@ def stay(removed: ArrayLike | None, n: int) -> NDArray:
     return np.delete(np.arange(n), given.astype(np.intp))
 
 
-def joined(old: Rows, kept: NDArray, X: Any, y: Any, sample_weight: ArrayLike | None) -> Rows:
+def changed_rows(old: Rows, kept: NDArray, X: Any, y: Any, sample_weight: ArrayLike | None) -> Rows:
     """The old rows that stay, followed by the new ones, which are checked."""
     y = column_or_1d(y)
     check_consistent_length(X, y)
@@ -118,10 +118,10 @@ class UpdateMixin:
             )
         if (X_new is None) != (y_new is None):
             raise ValueError("X_new and y_new go together: give both or neither")
-        kept = stay(removed, len(last.rows.y))
+        kept = numbers_kept(removed, len(last.rows.y))
         X, y = (last.rows.X[:0], last.rows.y[:0]) if X_new is None else (X_new, y_new)
         X = normalized(check_input(self, X, reset=False, ensure_min_samples=0), self.normalize)
-        rows = joined(last.rows, kept, X, y, sample_weight)
+        rows = changed_rows(last.rows, kept, X, y, sample_weight)
         problem = self._problem_of(rows, loss)  # type: ignore[attr-defined]
         same_loss = last.loss == problem.loss
         start = from_changed_rows(last, problem, self.classes_, kept) if same_loss else COLD

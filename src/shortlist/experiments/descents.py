@@ -26,6 +26,8 @@ from shortlist.losses import Loss
 STEPS_SHOWN = (0, 1, 2, 4, 8, 16, 32, 64, 96, 128)
 #: Armijo's rule: a step must bring this share of what the slope promises.
 _SUFFICIENT_SHARE = 0.5
+#: Steps shorter than this are taken whatever they bring: rounding decides.
+_MIN_STEP = 1e-12
 
 
 @dataclass(frozen=True)
@@ -213,7 +215,7 @@ class DescentTask(Task):
             while True:
                 trial = weights - step * gradient
                 trial_value, trial_gradient = objective(trial)
-                if trial_value <= value - _SUFFICIENT_SHARE * step * slope or step < 1e-12:
+                if trial_value <= value - _SUFFICIENT_SHARE * step * slope or step < _MIN_STEP:
                     break
                 step /= 2
             weights, value, gradient = trial, trial_value, trial_gradient

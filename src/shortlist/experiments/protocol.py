@@ -49,8 +49,8 @@ def loss_of(method: str) -> losses.Loss:
     return classifier(method).make_loss()
 
 
-def kernels_of(method: str) -> str:
-    """The compiled code that training with a method runs: one for each type of specification."""
+def code_kind(method: str) -> str:
+    """The kind of compiled code that trains a method: the type of its loss's parameters."""
     return type(loss_of(method).spec).__name__
 
 

@@ -14,7 +14,7 @@ from shortlist.datasets import make_circle
 from shortlist.experiments import paper
 from shortlist.experiments.comparison import Dataset, accuracy_rows, mark_best
 from shortlist.experiments.descents import Primal
-from shortlist.experiments.protocol import accuracies, classifier, kernels_of
+from shortlist.experiments.protocol import accuracies, classifier, code_kind
 from shortlist.experiments.report import Prose, Section, Value
 from shortlist.experiments.units import Context, Task, Unit
 from shortlist.plots.charts import Chart, Picture, numbered_series
@@ -130,7 +130,7 @@ class DrawTask(Task):
         way = f", {self.starts} starts" if self.starts > 1 else ""
         name = f"circle, {paper.display_name(self.method)}{way}, draw {self.draw + 1}"
         weight = 3.0 if self.starts > 1 else 1.0
-        return Unit(name, self, weight=weight, kind=kernels_of(self.method))
+        return Unit(name, self, weight=weight, kind=code_kind(self.method))
 
     def part(self, part: str) -> tuple[Any, Any]:
         """One part of the draw's examples; all draws share the test examples."""

@@ -9,7 +9,7 @@ from shortlist.experiments import paper
 from shortlist.experiments.comparison import Dataset, family_starts, mean_ranks
 from shortlist.experiments.descents import STEPS_SHOWN, DescentTask
 from shortlist.experiments.parts import Parts, known_parts, read_parts
-from shortlist.experiments.protocol import PathResult, PathTask, kernels_of, relative_cost
+from shortlist.experiments.protocol import PathResult, PathTask, code_kind, relative_cost
 from shortlist.experiments.report import Cell, Prose, Section, Table, Value
 from shortlist.experiments.table3_section import DatasetOutcome, Table3Result, section
 from shortlist.experiments.units import Context, Unit
@@ -91,7 +91,7 @@ def _task(
 
 def _unit(dataset: Dataset, task: PathTask, parts: Parts, suffix: str = "") -> Unit:
     name = f"{dataset.key}, {paper.display_name(task.method)}{suffix}"
-    return Unit(name, task, parts, relative_cost(task.method), kernels_of(task.method))
+    return Unit(name, task, parts, relative_cost(task.method), code_kind(task.method))
 
 
 def _descent_units(context: Context, tasks: Mapping[str, PathTask], parts: Parts) -> list[Unit]:
@@ -104,7 +104,7 @@ def _descent_units(context: Context, tasks: Mapping[str, PathTask], parts: Parts
         for m, t in tasks.items()
         if paper.is_truncated(m)
     }
-    return [Unit(name, t, parts, 1.5, kernels_of(t.method)) for name, t in found.items()]
+    return [Unit(name, t, parts, 1.5, code_kind(t.method)) for name, t in found.items()]
 
 
 def _on_paper_grid(

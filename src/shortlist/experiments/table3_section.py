@@ -41,6 +41,19 @@ class ComparedCell(NamedTuple):
     on_paper_grid: Value | None
 
 
+class ChoiceOfC(NamedTuple):
+    """How far the choice of C alone moves a cell's number.
+
+    ``tests`` are the test accuracies of all models whose validation accuracy is within ``error``,
+    its standard error, of the best. ``spread`` is the standard error of a test accuracy.
+    """
+
+    cell: ComparedCell
+    tests: list[float]
+    error: float
+    spread: float
+
+
 @dataclass(frozen=True)
 class DatasetOutcome:
     """What was computed for a data set."""
@@ -240,7 +253,7 @@ def explain_far_cells(outcome: DatasetOutcome, far: Sequence[Place]) -> list[Rem
         "truncated": [outcome.cell(*place) for place in below],
         "stops": [_nearest(outcome, descent) for descent in outcome.descents],
         "cells": [outcome.cell(*place) for place in rest],
-        "selections": [_selection(outcome, *place) for place in still_far],
+        "selections": [_choice_of_C(outcome, *place) for place in still_far],
     }
     return _PROSE.remarks("far", facts)
 
@@ -277,15 +290,14 @@ def explain_left_out(outcome: DatasetOutcome) -> list[Remark]:
     return _PROSE.remarks("left_out", {"left_out": left_out})
 
 
-def _selection(outcome: DatasetOutcome, method: str, k: int) -> dict[str, object]:
-    """How much the choice of C alone moves a number."""
+def _choice_of_C(outcome: DatasetOutcome, method: str, k: int) -> ChoiceOfC:
     cell = outcome.cell(method, k)
     models = [model for model in outcome.results[method].models if model.converged]
     best = max(model.val[k - 1] for model in models)
     error = standard_error(best, outcome.parts.X_val.shape[0])
     tests = [model.test[k - 1] for model in models if model.val[k - 1] >= best - error]
     spread = standard_error(cell.value.ours, outcome.parts.X_test.shape[0])
-    return {"cell": cell, "tests": tests, "error": error, "spread": spread}
+    return ChoiceOfC(cell, tests, error, spread)
 
 
 def _gains_by_k(ks: Sequence[int], results: Results) -> list[Chart]:

@@ -20,7 +20,9 @@ from shortlist.plots.charts import Chart, numbered_series
 
 LOSSES = {"entropy": "softmax", "hinge": "multiclass SVM", "smooth_hinge": "smooth multiclass SVM"}
 SMOOTH = ("entropy", "smooth_hinge")
-SOLVERS = {"shortlist": "Shortlist", "fista": "FISTA", "lbfgs": "L-BFGS"}
+#: Our solver, beside the baselines.
+OURS = "shortlist"
+SOLVERS = {OURS: "Shortlist", "fista": "FISTA", "lbfgs": "L-BFGS"}
 SETS = {"letter": "Letter", "synthetic": "synthetic clusters", "given": "the given data"}
 #: Where times are compared: the tolerance that the paper and this library stop at, and beyond.
 LEVELS = (1e-2, 1e-3, 1e-4, 1e-5)
@@ -71,11 +73,11 @@ class TrainingTask(Task):
     max_epochs: int
     limit: float
     seed: int
-    solver: str = "shortlist"
+    solver: str = OURS
     dual: float = 0.0
 
     def run(self, payload: Parts) -> Training:
-        train = self._ours if self.solver == "shortlist" else self._baseline
+        train = self._ours if self.solver == OURS else self._baseline
         return train(*payload.train, *(payload.val or payload.part("test")))
 
     def _ours(self, X: Any, y: Any, X_val: Any, y_val: Any) -> Training:
@@ -122,7 +124,7 @@ class SetResult:
 
     def dual(self, loss: str) -> float:
         """The best dual that a run has certified."""
-        return self.runs[loss]["shortlist"].dual or 0.0
+        return self.runs[loss][OURS].dual or 0.0
 
 
 def run(
@@ -152,7 +154,7 @@ def run(
         tol, limit = max(tol, 1e-4), min(limit, 0.5)
     task = TrainingTask("", "", C, tol, max_epochs, limit, context.seed)
     results = [_runs(context, name, parts, task) for name, parts in sets.items()]
-    softmax = {SETS[each.name]: each.runs["entropy"]["shortlist"] for each in results}
+    softmax = {SETS[each.name]: each.runs["entropy"][OURS] for each in results}
     facts = {"C": C, "softmax": {name: t.seconds_to(t.gaps(), 1e-3) for name, t in softmax.items()}}
     return _PROSE.section(
         "convergence",
@@ -188,7 +190,7 @@ def _runs(context: Context, name: str, parts: Parts, task: TrainingTask) -> SetR
 
 
 def _figures(result: SetResult) -> list[Figure]:
-    ours = {words: result.runs[loss]["shortlist"] for loss, words in LOSSES.items()}
+    ours = {words: result.runs[loss][OURS] for loss, words in LOSSES.items()}
     gaps = {words: (t.seconds(), t.gaps()) for words, t in ours.items()}
     accuracies = {w: (t.seconds(), [p.accuracy for p in t.points]) for w, t in ours.items()}
     gap = Chart(_TIME, "Relative duality gap", numbered_series(gaps), "Gap", "log", "log")

@@ -59,7 +59,8 @@ class Loss:
     - ``sparse_duals``: most entries of the duals are exactly zero at a solution.
     - ``fewest_classes``: how many classes a restriction of the loss needs at least, the label (or
       all right labels) counted as one. Asked of sparse duals only.
-    - ``separable``: a sum over classes, each with its own score: every class trains for itself.
+    - ``separable``: a sum over classes, each with its own score: every class trains for itself. All
+      other losses depend on differences of scores only.
     - ``logits``: turns scores (n, m) into numbers whose softmax are class probabilities; None: the
       loss does not estimate any.
     - ``with_smoothing``: makes the same loss at another smoothing gamma; None: it has none to
@@ -69,8 +70,8 @@ class Loss:
     - ``labels_alike``: exchanging two labels and their scores changes nothing.
     - ``with_margins``: makes the same loss with these margins; None: it has no margins to choose.
     - ``start_from``: makes the convex loss whose solution a loss that is not convex starts from.
-    - ``has_dual_step``: it has a conjugate and a dual step. A convex loss without is smooth, and
-      trained by descents.
+    - ``has_dual_step``: it has a conjugate and a dual step. A convex loss without them is smooth,
+      and trained by descents.
     """
 
     name: str

@@ -74,14 +74,14 @@ class OrderedDomain:
         z = np.where(right, np.maximum(-v, 0.0), 0.0)
         total = z.sum(axis=1)
         z *= np.divide(s, total, out=np.zeros_like(s), where=total > 0)[:, None]
-        # None had a share: they take equal ones.
+        # Where no right label had a share, all take equal ones.
         z += np.where(total > 0, 0.0, s / right.sum(axis=1))[:, None] * right
         np.subtract(x, z, out=v)
 
 
 @dataclass(frozen=True)
 class BothDomains:
-    """What lies in both; the second is that of larger lists."""
+    """What lies in both domains. The second one's moves must not lead out of the first."""
 
     first: OrderedDomain
     second: OrderedDomain

@@ -183,7 +183,8 @@ def negative_entropy(v, y):
 @njit
 def conjugate_of_entropy(loss, v, y):
     s = sum_of_wrong(v, y)
-    # v_y <= 0 counts as zero in the sum. Where s is tiny, log(1 - s) would be that of a rounded s.
+    # The sum over v leaves out v_y: it is not positive, and counts as zero there. log1p keeps the
+    # digits of s where it is tiny.
     return negative_entropy(v, y) + ((1.0 - s) * math.log1p(-s) if s < 1.0 else 0.0)
 
 
@@ -208,7 +209,7 @@ def _violation_softmax(loss, v, y):
 
 @njit
 def _violation_topk(loss, v, y):
-    if loss.kind == 1:
+    if loss.kind == ALPHA:
         return simplex_violation(v, y, 1.0 / loss.k, 0.0)
     return simplex_violation(v, y, 0.0, 1.0 / loss.k)
 

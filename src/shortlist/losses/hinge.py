@@ -43,8 +43,9 @@ from shortlist.losses.kernels import (
 )
 from shortlist.projections.selection import largest
 
-# Duals and sums this close to their bound are there but for rounding, in double.
-AT_BOUND = 1e-9
+# Duals and sums within this distance of a bound are taken to be at it. They are computed in double,
+# where rounding is a millionth of this.
+_NEAR_A_BOUND = 1e-9
 
 
 @njit
@@ -200,14 +201,14 @@ def _slope(loss, q, y, eta, v, step, slopes, work):
     """
     joint = is_joint(loss)
     s = -np.float64(v[y])
-    cap = (s if joint else 1.0) / loss.k - AT_BOUND
+    cap = (s if joint else 1.0) / loss.k - _NEAR_A_BOUND
     inside, capped = 0, 0
     for j in range(v.shape[0]):
         if j != y and v[j] > 0:
             inside += v[j] < cap
             capped += joint and v[j] >= cap
     a = eta + loss.gamma
-    bound = s >= 1.0 - AT_BOUND
+    bound = s >= 1.0 - _NEAR_A_BOUND
     c = 1.0 - capped / loss.k
     bend = max(a * capped / loss.k**2 + eta, np.finfo(np.float64).tiny)
     rest = inside / a + (0.0 if bound else c * c / bend)
@@ -219,7 +220,7 @@ def _slope(loss, q, y, eta, v, step, slopes, work):
         right = 1.0 / a if free else (0.0 if bound else -c / (loss.k * bend))
         multiplier = right / rest if rest > 0.0 else 0.0
         ds = 0.0 if bound else ((0.0 if free else 1.0 / loss.k) + c * multiplier) / bend
-        if inside == 0 and c > AT_BOUND:
+        if inside == 0 and c > _NEAR_A_BOUND:
             ds = 0.0
         for j in range(v.shape[0]):
             if j != y and v[j] > 0:

@@ -52,8 +52,12 @@ def is_joint(loss):
     return _zero_after_mean if loss.instance_class is AlphaHinge else _zero_before_mean
 
 
-# How far below the last threshold to look for entries that may become positive.
+# How far below the example's last theta to list classes, in units of the duals, which lie between
+# 0 and 1. Where the new theta is lower still, the list is made again: the result is exact whatever
+# this is.
 _BELOW_LAST_THRESHOLD = 0.02
+# A bound on theta is lowered by this share of the largest b_j, for rounding in single precision.
+_ROUNDING_OF_BOUND = 1e-6
 
 
 @njit
@@ -142,7 +146,7 @@ def solve_listed(loss, f, y, eta, start, work):
 
 @overloaded(apart=True)
 def solve_listed_apart(loss, f, y, eta, start, work):
-    """:func:`solve_listed` for visits, of which there are many versions: it is half of each."""
+    """:func:`solve_listed`, compiled apart: it would be half of each of many kernels of visits."""
     return _solve_listed_beta if loss.instance_class is BetaHinge else _solve_listed_alpha
 
 
@@ -239,7 +243,7 @@ def _least_threshold(loss, f, y, scale):
     top = (1.0 + (np.float64(largest_wrong(f, y)) - np.float64(f[y]))) / scale
     if not top > 0.0:
         return np.inf
-    return max(top - 1.0 - 1e-6 * abs(top), 0.0) if loss.k == 1 else 0.0
+    return max(top - 1.0 - _ROUNDING_OF_BOUND * abs(top), 0.0) if loss.k == 1 else 0.0
 
 
 @njit
@@ -266,7 +270,7 @@ def solve_on_simplex(f, y, eta, gamma, start, work):
     z = work[1]
     inverse = f.dtype.type(1.0 / scale)
     lowest = np.finfo(f.dtype).min
-    least = max(level - 1.0 - 1e-6 * abs(level), 0.0)
+    least = max(level - 1.0 - _ROUNDING_OF_BOUND * abs(level), 0.0)
     # Where there is a last theta, the classes above it are nearly all that matter.
     guess = start[0] - _BELOW_LAST_THRESHOLD if start[1] != 0.0 else -np.inf
     while True:
@@ -372,7 +376,7 @@ def _solve_few(loss, z, top, rho, start):
     """Replace z by x for b = z + top, the maximum of z being 0; returns theta.
 
     ``start`` holds theta and, for alpha, the cap of the last solution; zero if there is none. What
-    is more than a few lines is compiled apart: a fifth of the time to compile the visits, of which
-    there is one for each way to keep examples and duals.
+    is more than a few lines is compiled apart. That saves a fifth of the time to compile visits:
+    there is a kernel for each way to keep examples and duals.
     """
     return _solve_few_beta if loss.instance_class is BetaHinge else _solve_few_jointly

@@ -7,6 +7,8 @@ A family of losses is a NamedTuple type that holds its parameters, registered wi
     violation(loss, v, y) -> >= 0                 by how much v misses the domain
     dual_step(loss, q, y, eta, start, v, work)    writes argmin_v L*(v) - <q,v> + eta/2 |v|^2
 
+In kernels ``loss`` is that NamedTuple. Elsewhere a ``loss`` is a ``Loss``, whose ``spec`` it is.
+
 f, q, v have m entries; ``work`` is scratch of shape (2, m) in their precision; ``start`` holds two
 floats, kept per example between visits and filled with zeros before the first.
 
@@ -47,6 +49,8 @@ from shortlist._jit import njit, overloaded
 
 
 class Kernels(NamedTuple):
+    """The kernels of a family, as listed above."""
+
     value_gradient: Callable
     conjugate: Callable | None = None
     violation: Callable | None = None

@@ -35,7 +35,7 @@ from shortlist.losses.kernels import Kernels, register
 from shortlist.losses.makers import entropy, hinge
 from shortlist.projections.entropic import kind_of
 
-# Shares up to this are what rounded weights of ranks leave where two are equal.
+# Smaller shares are rounding: differences of two weights of ranks that are equal.
 MIN_SHARE_OF_K = 1e-12
 
 
@@ -68,7 +68,7 @@ def equal_shares(k: int) -> NDArray:
     return np.cumsum(1.0 / np.arange(k, 0, -1.0))[::-1] / k
 
 
-def shares_of(rank_weights: NDArray) -> dict[int, float]:
+def shares_by_k(rank_weights: NDArray) -> dict[int, float]:
     """The share of each k that has one."""
     drops = rank_weights - np.append(rank_weights[1:], 0.0)
     shares = drops * np.arange(1, len(rank_weights) + 1)
@@ -105,7 +105,7 @@ def _mixed(
 ) -> Loss:
     """The mixture with the traits of its part with the largest k, or that part if it is alone."""
     weights = equal_shares(given.k) if given.rank_weights is None else given.rank_weights
-    shares = shares_of(weights)
+    shares = shares_by_k(weights)
     largest = one(given._replace(k=max(shares), multilabel=False, rank_weights=None))
     mixed = replace(
         largest,

@@ -18,8 +18,12 @@ import numpy as np
 
 from shortlist._jit import njit
 from shortlist.losses.domains import boxes
+from shortlist.losses.hinge_projection import MIN_SCALE_TO_DIVIDE_BY
 from shortlist.losses.kernels import Kernels, register
 from shortlist.special import V, exp, log, log1m, log1p_positive
+
+# Newton steps at most. They converge in fewer: this ends the loop where a score is not a number.
+_MAX_NEWTON_STEPS = 100
 
 
 class OVAHinge(NamedTuple):
@@ -39,7 +43,7 @@ def _hinge_shares(f, y, scale, v):
     """v from p_j = clip((1 - t_j) / scale, 0, 1); scale = 0 gives the subgradient."""
     zero = f.dtype.type(0)
     one = f.dtype.type(1)
-    if scale > 1e-30:
+    if scale >= MIN_SCALE_TO_DIVIDE_BY:
         inverse = f.dtype.type(1.0 / scale)
         for j in range(f.shape[0]):
             v[j] = min(max((one + f[j]) * inverse, zero), one)
@@ -161,7 +165,7 @@ def _logistic_dual_step(loss, q, y, eta, start, v, work):
     a[y] = min(-q[y], c + q[y])
     _start_sweep(a, w, math.log(0.5 * eta) if eta > 0.0 else -np.inf)
     enough = np.sqrt(np.finfo(q.dtype).eps)
-    for _ in range(100):
+    for _ in range(_MAX_NEWTON_STEPS):
         if _newton_sweep(a, w, eta) <= enough:
             break
     for j in range(q.shape[0]):

@@ -39,6 +39,8 @@ _MAX_SPREAD_FROM_SCORES = 1.0
 _NEGLIGIBLE = 0.02
 # A label with a smaller share is left to the other steps: 1 + v_y has lost its digits.
 _MIN_LABEL_SHARE = 1e-3
+# The correction of t on a first visit, at most: it is of first order only.
+_MAX_CORRECTION = 0.5
 
 
 @njit(sums=True)
@@ -266,7 +268,7 @@ def _ascend_from_scores(s, y, cost, kappa, start, v, delta, work):
     mean = before - rest * crowding
     moved, slope, spread = _move_from(e, rest / total, v, eta, mean, new)
     dt = (moved + z - 1.0) / (slope + z / (1.0 + eta * z))
-    dt = min(max(dt, -0.5), 0.5)
+    dt = min(max(dt, -_MAX_CORRECTION), _MAX_CORRECTION)
     moved = _shift_level(new, eta, dt)
     q = z - z / (1.0 + eta * z) * dt
     scale = 1.0 / (moved + q)
@@ -307,8 +309,8 @@ def ascend_softmax(loss, s, y, cost, kappa, start, stands_for, v, delta, work):
     With r_j = s_j - log p_old_j, which are all the same at a solution, the step solves  eta p_j +
     log p_j = r_j + eta p_old_j + log p_old_j - t,  sum p = 1.  From p_old it takes t by one Newton
     step, each p_j by one step of fourth order, and scales. The share of the gap is 1/2 Var_p(r) to
-    second order, and free: every visit measures it. The other steps are compiled apart, half of
-    the code: few visits take them but the first, which is long.
+    second order, and free: every visit measures it. The other steps are half of the code and are
+    compiled apart: after an example's first visit few take them.
     """
     eta = cost * kappa
     last = np.float64(v[y])

@@ -2,9 +2,9 @@
 
     L(f) = log(1 + sum of exp(f_j - f_y) over the m - k smallest f_j, j != y)
 
-It has value and gradient only: without convexity there is no dual to step in (at k = 1 it is
-softmax, and handled there). At ties for the
-cut, the gradient is that of the pieces kept when lower indices are dropped first.
+It has value and gradient only: without convexity there is no dual to step in. At k = 1 it is
+softmax, and made as such. Where wrong labels tie for the last of the k-1 places, those with the
+lower indices are dropped.
 """
 
 from typing import NamedTuple

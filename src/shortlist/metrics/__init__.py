@@ -9,7 +9,6 @@
 """
 
 from shortlist._parameters import TIE_POLICIES
-from shortlist.metrics._ranks import true_label_ranks
 from shortlist.metrics._scorer import TopKScorer, estimator_scores, topk_scorer
 from shortlist.metrics._topk import (
     TieWarning,
@@ -17,6 +16,7 @@ from shortlist.metrics._topk import (
     topk_accuracy_curve,
     topk_error,
 )
+from shortlist.metrics.ranks import true_label_ranks
 
 __all__ = [
     "TIE_POLICIES",

@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from shortlist._parameters import TIE_POLICIES, check_k
-from shortlist.metrics._indicators import as_indicator, hit_rate
-from shortlist.metrics._inputs import check_scores
 from shortlist.metrics._topk import topk_accuracy
+from shortlist.metrics.checks import check_scores
+from shortlist.metrics.indicators import as_indicator, hit_rate
 
 _RESPONSE_METHODS = ("auto", "decision_function", "predict_proba")
 

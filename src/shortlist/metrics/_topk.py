@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from shortlist._parameters import MAX_TIED_SHARE, TIE_POLICIES, check_k
-from shortlist.metrics._inputs import check_sample_weight, check_scores, columns_of_labels
-from shortlist.metrics._ranks import ranks_of_columns
+from shortlist.metrics.checks import check_sample_weight, check_scores, columns_of_labels
+from shortlist.metrics.ranks import Ranks, ranks_of_columns
 
 
 class TieWarning(UserWarning):
@@ -121,47 +120,6 @@ def _hits(
     if ties == "optimistic":
         _warn_if_ties_decide(ranks, ks)
     return getattr(ranks, ties)()[ks], ranks.total
-
-
-@dataclass(frozen=True)
-class Ranks:
-    """Rank intervals with weights. Each policy: the weight right at k = 0, ..., n_classes."""
-
-    best: NDArray[np.intp]
-    worst: NDArray[np.intp]
-    weights: NDArray[np.float64]
-    n_classes: int
-
-    @property
-    def total(self) -> float:
-        return float(self.weights.sum())
-
-    def optimistic(self) -> NDArray[np.float64]:
-        return self._accumulate(self._weight_per_rank(self.best, self.weights))
-
-    def pessimistic(self) -> NDArray[np.float64]:
-        return self._accumulate(self._weight_per_rank(self.worst, self.weights))
-
-    def expected(self) -> NDArray[np.float64]:
-        single = self.best == self.worst
-        per_rank = self._weight_per_rank(self.best[single], self.weights[single])
-        if not single.all():
-            best, worst = self.best[~single], self.worst[~single]
-            mass = self.weights[~single] / (worst - best + 1)
-            # Each sample adds its mass to every rank from best to worst: mark begin and end.
-            steps = self._weight_per_rank(best, mass) - self._weight_per_rank(worst + 1, mass)
-            per_rank = per_rank + np.maximum(np.cumsum(steps), 0.0)
-        return self._accumulate(per_rank)
-
-    def _weight_per_rank(
-        self, ranks: NDArray[np.intp], weights: NDArray[np.float64]
-    ) -> NDArray[np.float64]:
-        return np.bincount(ranks, weights, minlength=self.n_classes + 2).astype(np.float64)
-
-    def _accumulate(self, per_rank: NDArray[np.float64]) -> NDArray[np.float64]:
-        # Rank n_classes + 1 (a label without a column) is right at no k. Summing in another
-        # order than `total` must not push an accuracy beyond one.
-        return np.minimum(np.cumsum(per_rank[: self.n_classes + 1]), self.total)
 
 
 def _warn_if_ties_decide(ranks: Ranks, ks: NDArray[np.intp]) -> None:

@@ -39,10 +39,22 @@ from shortlist._jit import njit
 from shortlist._parameters import check_k
 from shortlist.projections.checks import check_nonnegative, check_variant, each_row
 from shortlist.projections.selection import largest
-from shortlist.projections.threshold import less, shift_to_maximum, split
+from shortlist.projections.threshold import (
+    MAX_NEWTON_TRIALS,
+    MAX_TRIALS,
+    less,
+    shift_to_maximum,
+    split,
+)
 from shortlist.special import V, exp
 
 SIMPLEX, ALPHA, BETA = 0, 1, 2
+# By how much the bounds of a root are widened, for rounding in the sweeps.
+ROOM_FOR_ROUNDING = 0.1
+# The last step of Newton's method is made to first order, without a sweep, if it is at most this.
+MAX_STEP_OF_FIRST_ORDER = 1e-3
+# Relative changes of a number in double below this are rounding.
+ROUNDING_OF_ROOT = 4e-16
 
 
 @njit(inline=True)
@@ -97,7 +109,7 @@ def balance(target, weight):
     low = target - weight
     high = target
     omega = target if target < 0.0 else max(low, 0.0)
-    for _ in range(200):
+    for _ in range(MAX_TRIALS):
         s = sigmoid(omega)
         excess = target - omega - weight * s
         if excess > 0.0:
@@ -107,7 +119,7 @@ def balance(target, weight):
         new = omega + excess / (1.0 + weight * s * sigmoid(-omega))
         if not (low <= new <= high):
             new = low + 0.5 * (high - low)
-        if abs(new - omega) <= 4e-16 * abs(new) or new in (low, high):
+        if abs(new - omega) <= ROUNDING_OF_ROOT * abs(new) or new in (low, high):
             return new
         omega = new
     return omega
@@ -147,15 +159,15 @@ def _solve_omega(z, ref, top, eta, k, u, capped, count, cap, omega, w):
     if cap < np.inf:
         low = min(low, math.log(cap) - base)  # the largest may be capped: then s >= cap
     # The unknown is delta or omega, whichever is the smaller where it matters: the other is
-    # their difference from base. The bounds leave room for rounding in the sweeps.
+    # their difference from base.
     from_base = base if 2.0 * weight < abs(base) else 0.0
-    low += base - from_base - 0.1
-    high += base - from_base + 0.1
+    low += base - from_base - ROOM_FOR_ROUNDING
+    high += base - from_base + ROOM_FOR_ROUNDING
     unknown = min(max(omega - from_base, low), high)
     sigma = 0.0
     step = 0.0
     change = 0.0
-    for trial in range(200):
+    for trial in range(MAX_TRIALS):
         omega = from_base + unknown
         delta = unknown - (base - from_base)
         s = sigmoid(omega)
@@ -177,7 +189,7 @@ def _solve_omega(z, ref, top, eta, k, u, capped, count, cap, omega, w):
             far = max(abs(change), abs(step))
             if cap == np.inf and abs(change) * far <= precision and far <= 1.0:
                 break  # the correction to first order below does the rest; caps would be kinks
-            if abs(excess) <= 4.0 * precision or abs(step) <= 4e-16 * abs(unknown):
+            if abs(excess) <= 4.0 * precision or abs(step) <= ROUNDING_OF_ROOT * abs(unknown):
                 break  # as good as rounding allows: caps make the equation flat, large eta coarse
             new = unknown + step
         else:
@@ -188,12 +200,12 @@ def _solve_omega(z, ref, top, eta, k, u, capped, count, cap, omega, w):
             low = unknown
         else:
             high = unknown
-        if not (low < new < high) or trial > 30:
+        if not (low < new < high) or trial > MAX_NEWTON_TRIALS:
             new = low + 0.5 * (high - low)
             if new in (low, high):
                 break
         unknown = new
-    if not (abs(change) <= 1e-3 and abs(step) <= 1.0):
+    if not (abs(change) <= MAX_STEP_OF_FIRST_ORDER and abs(step) <= 1.0):
         step = 0.0
         change = 0.0
     # First order in sigma: V' = V / (1 + V), exp' = exp.

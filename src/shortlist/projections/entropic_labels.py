@@ -24,8 +24,13 @@ import math
 import numpy as np
 
 from shortlist._jit import njit
-from shortlist.projections.entropic import sweep, sweep_exp
-from shortlist.projections.threshold import split
+from shortlist.projections.entropic import (
+    MAX_STEP_OF_FIRST_ORDER,
+    ROOM_FOR_ROUNDING,
+    sweep,
+    sweep_exp,
+)
+from shortlist.projections.threshold import MAX_NEWTON_TRIALS, MAX_TRIALS, split
 from shortlist.special import V
 
 
@@ -76,12 +81,11 @@ def entropic_step_labels(z, height, q, labels, highest, eta, start, v):
     # sigma = highest + base + t: relative to the highest of all scores, t keeps its digits.
     base = max(height, 0.0)
     top = max(height, eta / p) - base
-    # The bounds leave room for rounding in the sweeps.
-    low = top - eta - 0.1
-    high = top - eta / z.shape[0] + math.log(z.shape[0]) + 0.1
+    low = top - eta - ROOM_FOR_ROUNDING
+    high = top - eta / z.shape[0] + math.log(z.shape[0]) + ROOM_FOR_ROUNDING
     t = min(max(start[0] - base, low), high)
     step = 0.0
-    for trial in range(200):
+    for trial in range(MAX_TRIALS):
         first, second = split(z, base - height, t - log_eta)
         total, slope = sweep(z, first, second, np.inf, v)
         excess = total / eta
@@ -106,12 +110,12 @@ def entropic_step_labels(z, height, q, labels, highest, eta, start, v):
         else:
             high = t
         new = t + step
-        if not (low < new < high) or trial > 30:
+        if not (low < new < high) or trial > MAX_NEWTON_TRIALS:
             new = low + 0.5 * (high - low)
             if new in (low, high):
                 break
         t = new
-    if not abs(step) <= 1e-3:
+    if not abs(step) <= MAX_STEP_OF_FIRST_ORDER:
         step = 0.0
     # First order in sigma: V' = V / (1 + V).
     one = z.dtype.type(1)

@@ -32,7 +32,7 @@ from shortlist.projections.checks import (
     each_row,
 )
 from shortlist.projections.selection import heapify, pop_largest
-from shortlist.projections.threshold import shift_to_maximum
+from shortlist.projections.threshold import MAX_TRIALS, shift_to_maximum
 
 
 @njit
@@ -97,7 +97,7 @@ def _share_of_slice(heads, n_heads, n_pools, weights, top, rho, pools):
     """The t of the alpha solution for b = z + top; leaves the pools of this t, and their number."""
     t = 1.0
     total = weights.sum()
-    for _ in range(200):
+    for _ in range(MAX_TRIALS):
         pull = 0.0
         slope = rho * total * total
         for i in range(n_pools):

@@ -15,6 +15,10 @@ from numpy.typing import ArrayLike, NDArray
 from shortlist._jit import njit
 from shortlist.projections.checks import check_nonnegative, check_positive, each_row
 
+# Rounds of a search for a number, at most. Newton's steps converge in a few. After so many of them
+# bisection takes over, which ends in less than a hundred.
+MAX_TRIALS, MAX_NEWTON_TRIALS = 200, 30
+
 
 @njit(inline=True)
 def split(z, ref, t):
@@ -49,7 +53,7 @@ def clipped_sum(z, first, second, cap):
 def _newton(z, ref, top, cap, radius, rho, equality, low, high, t):
     """The root tau = ref + t, with t between ``low`` and ``high``; returns t."""
     precision = 4.0 * np.finfo(z.dtype).eps
-    for trial in range(200):
+    for trial in range(MAX_TRIALS):
         first, second = split(z, ref, t)
         total, inside = clipped_sum(z, first, second, cap)
         slope = np.float64(inside)
@@ -66,7 +70,7 @@ def _newton(z, ref, top, cap, radius, rho, equality, low, high, t):
         if abs(excess) <= precision * target:
             break
         new = t + excess / slope if slope > 0.0 else np.nan
-        if not (low < new < high) or trial > 30:
+        if not (low < new < high) or trial > MAX_NEWTON_TRIALS:
             new = low + 0.5 * (high - low)
             if new in (low, high):
                 break

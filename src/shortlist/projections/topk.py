@@ -112,6 +112,8 @@ def walk_cap(z, top, k, radius, rho, heap):
 # Rounds of :func:`settle_cap` before it gives up. From the last visit's solution two or three are
 # the rule.
 _MAX_SETTLING_ROUNDS = 10
+# Rounds in which entries above the cap are cut, at most: see :func:`fill_capped`.
+_MAX_CUTS = 100
 
 
 @njit
@@ -192,7 +194,7 @@ def fill_capped(z, ref, t, c, k, radius, x):
     # Rounding can leave entries above s/k. Cutting them lowers s: repeat until it settles, which
     # takes one round unless entries are so large that their differences are mostly rounding.
     slack = 1.0 + 2.0 * np.finfo(z.dtype).eps
-    for _ in range(100):
+    for _ in range(_MAX_CUTS):
         cap = z.dtype.type(total / k)
         again = 0.0
         worst = z.dtype.type(0)

@@ -8,7 +8,8 @@ Rooms, each building on those before it:
 ``strategy``  SDCA, L-BFGS, the method of multipliers, which of them when, the path over C
 
 Beside them: ``problem`` puts examples, costs and a loss together, ``duals`` stores dual variables,
-``memory`` asks whether it all fits, ``threads`` shares the work.
+``memory`` asks whether it all fits, ``placing`` chooses what stays in memory under a limit, and
+``threads`` shares the work.
 """
 
 from shortlist.solvers.records.result import Evaluation, Result

@@ -216,7 +216,7 @@ def put_back(own: Duals, selection: Selection, duals: Duals) -> None:
 def zero_duals(
     n: int, m: int, dtype: Any, sparse: bool, most_list_bytes: int | None = None
 ) -> Duals:
-    """Zeros, in the smaller of the two ways if ``sparse`` says that most of them will stay.
+    """Zeros: lists if ``sparse`` says that most will stay and an array would be large, or an array.
 
     ``most_list_bytes`` bounds what lists may grow to; None: as large as the system has room for.
     """

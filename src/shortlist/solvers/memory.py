@@ -3,8 +3,10 @@
 Training holds, besides the data itself (copied only if its rows do not lie together):
 
     duals     n * m * itemsize; of hinge losses, where that exceeds 256 MiB, their nonzero entries
-              only, at (itemsize + 4) * 5/4 each: 2 to 5 % of n * m as a rule, half of them under
-              very strong regularisation. 5 % must be free at the start; growing further asks again
+              only: 2 to 5 % of n * m as a rule, half of them under very strong regularisation. Each
+              takes (itemsize + 2) * 5/4 bytes, or (itemsize + 4) * 5/4 with more than 65536
+              classes. Room for 5 % at the latter must be free at the start; growing further asks
+              again
     weights   2 * (d + 1) * m * itemsize + 8 * (d + 1) * m   (a rebuilt copy, made in double)
     the rest  about 24 n bytes, 96 MiB for kernels and small arrays, and four blocks of n * d or
               n * m numbers: 256 MiB at most, as larger ones are made in pieces

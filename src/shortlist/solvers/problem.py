@@ -176,8 +176,8 @@ class Problem:
         """The gap of the state's weights and duals, which belong together but for rounding.
 
         Where the bound on rounding is more than a part of ``wanted``, the gap asked for, weights
-        are rebuilt from the duals, or the sums computed in double. They are also where the dual
-        bound is good enough for another primal, ``best``, but for rounding.
+        are rebuilt from the duals, or the sums computed in double. So are sums where rounding alone
+        keeps the dual bound from being good enough for another primal, ``best``.
 
         ``shares`` takes each example's share of the gap, where rows are at hand.
         """
@@ -247,7 +247,7 @@ class Problem:
         return self.primal_gradient(weights)[0]
 
     def primal_beside(self, weights: NDArray, duals: Duals) -> float:
-        """P(W) in double, by the kernel that certifies these duals: they do not belong to W."""
+        """P(W) in double. The kernel is that of certificates; the duals need not belong to W."""
         sums = self.storage.certify(self.loss, weights, duals, self.costs, self.crew, True)
         return 0.5 * squared_norm(weights) + sums.losses
 

@@ -149,7 +149,8 @@ class Section:
     """An experiment's outcome.
 
     A headline is a number, as text, and what it is. ``remarks`` say what differs from the paper and
-    why, ``protocol`` how the numbers were made. ``result`` is a dataclass, for results.json.
+    why, ``protocol`` how the numbers were made. ``result`` is a dataclass or several, for
+    results.json.
     """
 
     name: str

@@ -200,15 +200,15 @@ def _sum(a):
     return total
 
 
-def gradient_kernel(loss: Any) -> Callable:
-    """The kernel for a loss, by its specification, over dense rows.
+def gradient_kernel(spec: Any) -> Callable:
+    """The kernel for a loss, given by its kernels' parameters, over dense rows.
 
     Called with (loss, rows, blas, begin, end, w, y, cost, gradient, kappa, lengths, kept), it adds
     sum_i C_i x_i grad L(W'x_i)' over the range to ``gradient`` and returns the sum of C_i L.
     ``lengths`` takes up what bounds the gradient's rounding, and ``kept`` the scores, a row for
     each of all examples, unless they are empty.
     """
-    by_lanes = kernels.kernels_of(type(loss)).lanes is not None
+    by_lanes = kernels.kernels_of(type(spec)).lanes is not None
     return _add_by_lanes if by_lanes else _add_by_rows
 
 

@@ -96,7 +96,7 @@ def joint_step(loss, linear, rows, w, y, cost, duals, begin, classes, past):
             for e in range(classes.shape[0]):
                 step[0, e] = now[0, e] + (a * change[0, e] + b * past[DUAL_STEP, e])
                 step[1, e] = a * change[1, e] + b * past[SCORE_STEP, e]
-            rise = _go(loss, rows, w, y, cost, duals, begin, classes, now, step)
+            rise = _take_step(loss, rows, w, y, cost, duals, begin, classes, now, step)
     for i in range(n):
         for e in range(begin[i], begin[i + 1]):
             v, s = duals[i, classes[e]], w[classes[e], i]
@@ -254,10 +254,10 @@ def _sum_rises(loss, m, numbers, y, cost, begin, classes, duals, step, outside):
 
 
 @njit
-def _go(loss, rows, w, y, cost, duals, begin, classes, now, step):
+def _take_step(loss, rows, w, y, cost, duals, begin, classes, now, step):
     """Take the step, but for examples that would leave their domain; returns the rise.
 
-    Duals and scores stay as they are if it is rounding.
+    Duals and scores stay as they are if the rise is no more than rounding.
     """
     n = cost.shape[0]
     outside = np.empty(n, np.int64)

@@ -139,7 +139,7 @@ def joint_step_of_features(
             break
         turn += 3
     taken = rise > least
-    _end(taken, own, here, weights, last, step, moved, duals, slots, joint)
+    _take_or_leave(taken, own, here, weights, last, step, moved, duals, slots, joint)
     return rise if taken else 0.0
 
 
@@ -229,7 +229,7 @@ def _judge(rows, numbers, w, cost, begin, classes, joint, by_example):
 
 
 @njit
-def _end(taken, numbers, begin, w, last, step, moved, duals, slots, joint):
+def _take_or_leave(taken, numbers, begin, w, last, step, moved, duals, slots, joint):
     """Take the step, or stay if it is not ``taken``, and note what has changed since the last."""
     past, now, target = joint.past, joint.now, joint.target
     for r in range(numbers.shape[0]):

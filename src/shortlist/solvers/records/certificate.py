@@ -116,8 +116,8 @@ def rounding_in_weights(squares: float, dtype: np.dtype) -> float:
 def rounding_in_duals(sums: Sums, domain_known: bool, dtype: np.dtype) -> float:
     """A bound on what rounding has done to duals whose sums were computed in double.
 
-    Moving them into their domain changed W(v). Where that is not known, moving them would change
-    L* and <s, v> by so many units in the last place.
+    Moving them into their domain changed W(v). Where the domain is not known they were not moved:
+    that would change L* and <s, v> by DOMAIN_ULPS units in the last place.
     """
     unknown = 0.0 if domain_known else DOMAIN_ULPS * float(np.finfo(dtype).eps) * sums.sizes
     return 0.5 * STANDARD_DEVIATIONS**2 * sums.moves + unknown

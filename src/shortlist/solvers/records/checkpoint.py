@@ -14,14 +14,13 @@ from shortlist.solvers.problem import Problem
 from shortlist.solvers.records.result import Evaluation
 from shortlist.solvers.storage.base import State
 
-# The stages of a run. SDCA while it is the faster; a descent; for hinges, descents on smoothed
-# versions; SDCA again for the last digits; the descent on a loss that is not convex.
-ASCENT, DESCENT, SMOOTHED, FINISH, NONCONVEX = STAGES = (
-    "ascent",
-    "descent",
-    "smoothed",
-    "finish",
-    "nonconvex",
+# The stages of a run, in the order in which they may follow each other:
+STAGES = (
+    ASCENT := "ascent",  # SDCA, while it is the faster
+    DESCENT := "descent",  # L-BFGS or Newton's method
+    SMOOTHED := "smoothed",  # of a hinge: problems that are smooth, with a gamma each
+    FINISH := "finish",  # SDCA again, for the last digits
+    NONCONVEX := "nonconvex",  # the descent on a loss that is not convex
 )
 
 

@@ -198,6 +198,7 @@ class Run:
         return self.record(found, self.state.weights)
 
     def begin(self, stage: str, gamma: float = 0.0) -> None:
+        """Note that a stage begins here."""
         self.stage = Stage(stage, self.epochs, len(self.history), gamma)
 
     def go_on_from(self, snapshot: Snapshot) -> None:
@@ -208,6 +209,7 @@ class Run:
         self.history = list(snapshot.history)
 
     def snapshot(self) -> Snapshot:
+        """The run as it is now. SDCA goes on from duals, or from weights where there are none."""
         problem, state = self.problem, self.state
         duals = problem.storage.saved_duals(problem.loss.dual_loss, state.duals)
         weights = self.weights

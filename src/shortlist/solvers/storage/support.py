@@ -48,20 +48,22 @@ IN_PIECE = Patience(gap_left=0.5, rounds=8)
 # time again.
 ONE_ROUND = Patience(gap_left=0.5, rounds=1)
 
-# Rounds may also end at so many times the gap that is enough, 0.84 of the gap asked for. A look at
-# the whole gap may find it small enough. If not, an epoch follows. Both take so many epochs (by
-# CLINC150's times), and rounds go on if they are predicted to take less. The hinge on 20 newsgroups
-# at C = 0.1, 1 and 10 takes 8.4, 18 and 49 epochs instead of 10.6, 24 and 52.
+# Rounds may also end early, once the support's gap is at most so many times the gap that is enough:
+# 0.84 of the gap asked for. A look at the whole gap may find it small enough already. If not, an
+# epoch follows. A look and an epoch take as long as EPOCHS_OF_A_MISSED_LOOK epochs (by CLINC150's
+# times). Rounds go on if they are predicted to take less. The hinge on 20 newsgroups at C = 0.1, 1
+# and 10 takes 8.4, 18 and 49 epochs instead of 10.6, 24 and 52.
 MAX_GAP_RATIO_TO_LOOK, EPOCHS_OF_A_MISSED_LOOK = 2.8, 1.33
 # The least fall of the gap since the first round that tells a rate.
 MIN_FALL = 1.01
 # A joint step follows when so many times the entries of the first round were visited since the last
-# one. It passes over all that is open, while later rounds visit what still changes. After every
-# round, the hinge on CLINC150 at C = 1 to 1000 takes 1.2 to 1.35 times as long, on Letter at C = 0.3
-# 1.6 times; digits take 0.99 to 1.4 times as long. With 4, digits take up to 1.2 times as long.
+# one. It passes over all that is open, while later rounds visit what still changes. With one after
+# every round, the hinge on CLINC150 at C = 1 to 1000 takes 1.2 to 1.35 times as long, on Letter at
+# C = 0.3 1.6 times; digits take 0.99 to 1.4 times as long. With 4, digits take up to 1.2 times as
+# long.
 ROUNDS_PER_JOINT_STEP = 2.0
-# Rounds of fewer examples do not end early: of one visit in eight the gap is estimated, and few of
-# them say little.
+# Rounds of fewer examples do not end early. One visit in eight measures its share of the gap, and a
+# small sample says little.
 MIN_EXAMPLES_TO_END_EARLY = 1000
 
 

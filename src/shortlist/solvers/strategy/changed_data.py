@@ -1,7 +1,7 @@
 """When the data has changed: weights that an update begins with, and examples that it visits.
 
 ``train_new_classes``  finds the new columns of W, all others as they are
-``best_multiple``      finds t W, with t between 0, a cold start, and 1
+``best_shortened``     finds t W, with t between 0, a cold start, and 1
 ``holders_of_gap``     finds the few examples that hold nearly all of the gap
 
 The first two work on the scores of the old classes, which stay as they are or are multiplied. So
@@ -84,10 +84,11 @@ def train_new_classes(problem: Problem, weights: NDArray, new: NDArray) -> bool:
     return True
 
 
-def best_multiple(problem: Problem, weights: NDArray) -> NDArray:
+def best_shortened(problem: Problem, weights: NDArray) -> NDArray:
     """The multiple of the weights between 0 and 1 with the smallest P.
 
-    Examples with wrong labels make scores that were right before too large as a whole.
+    Examples with wrong labels make scores that were right before too large as a whole. That W is to
+    be longer, as in ``strategy.scaling``, is not looked for.
     """
     loss, costs = problem.loss, problem.costs
     if not (loss.convex and _at_hand(problem)):

@@ -39,6 +39,8 @@ MAX_PREDICTED_SHARE = 0.8
 SHARE_AFTER_MISS = 0.5
 # No combination is tried while the gap is more than this many times the gap asked for.
 MAX_GAP_TO_COMBINE = 1e3
+# Added to the diagonal of the combination's equations, as a share of it: gradients may be parallel.
+RIDGE_OF_COMBINATION = 1e-7
 # Relative rounding of the objective in units of the storage's precision.
 NOISE_ULPS = 2.0
 
@@ -159,7 +161,7 @@ class _Descent:
         return point.value - 0.5 * squared_norm(point.gradient)
 
     def _combine(self) -> bool:
-        """Evaluate the combination of recent iterates with the smallest gradient, if it may do.
+        """Evaluate the combination of iterates with the smallest gradient, if its gap may do.
 
         Returns whether its gap is small enough.
         """
@@ -171,17 +173,14 @@ class _Descent:
         changes = np.stack([(g - other).reshape(-1) for _, other in others])
         inner = (changes @ changes.T).astype(np.float64)
         right = (changes @ g.reshape(-1)).astype(np.float64)
-        inner[np.diag_indices_from(inner)] *= 1.0 + 1e-7
+        inner[np.diag_indices_from(inner)] *= 1.0 + RIDGE_OF_COMBINATION
         try:
             factors = np.linalg.solve(inner, right)
         except np.linalg.LinAlgError:
             return False
         predicted = 0.5 * (square - float(factors @ right))
-        if (
-            not 0
-            <= predicted
-            <= min(MAX_PREDICTED_SHARE * wanted, SHARE_AFTER_MISS * self.missed_prediction)
-        ):
+        most = min(MAX_PREDICTED_SHARE * wanted, SHARE_AFTER_MISS * self.missed_prediction)
+        if not 0 <= predicted <= most:
             return False
         shifts = (factor * (w - other) for factor, (other, _) in zip(factors, others, strict=True))
         found = self._evaluate((w - sum(shifts)).astype(w.dtype))

@@ -36,8 +36,9 @@ from shortlist.solvers.strategy.scaling import best_multiple, multiples_help
 # single precision takes 3.7 seconds and double 2.2; and 4 at C = 1000.
 MAX_ROUNDING_SHARE = 0.1
 # For a loss that is not convex. The weights are rounded and tested when the gradient's share of tol
-# is 1, 0.1 and 0.01. After a test below this share the descent stops: only rounding is left.
-MIN_SHARE_IN_DOUBLE = 0.05
+# is 1, 0.1 and 0.01, each SHARE_BETWEEN_TESTS of the one before. After a test below this share the
+# descent stops: only rounding is left.
+MIN_SHARE_IN_DOUBLE, SHARE_BETWEEN_TESTS = 0.05, 0.1
 # Shares of the gap asked for to which training goes on in double, one after the other. Rounding the
 # weights takes the rest.
 SHARES_OF_TOL = (0.9, 0.3)
@@ -185,5 +186,5 @@ def descend_in_double(run: Run) -> Status:
             return Status.CONVERGED
         if try_at < MIN_SHARE_IN_DOUBLE:
             return Status.STALLED
-        try_at *= 0.1
+        try_at *= SHARE_BETWEEN_TESTS
     return Status.STALLED

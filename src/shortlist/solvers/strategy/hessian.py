@@ -156,7 +156,7 @@ def make_model(
 ) -> Model:
     """The model at ``weights``; the identity where it cannot be had.
 
-    A model whose steps are approximate leaves this share of the gradient.
+    With listed derivatives steps are approximate: they leave ``share_left`` of the gradient.
     """
     if chosen.kind is Kind.NONE:
         return Identity()

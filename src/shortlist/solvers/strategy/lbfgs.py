@@ -23,6 +23,11 @@ MAX_LENGTHS_TRIED = 25
 # most MAX_IDLE_STEPS idle steps in a row are taken; one more ends the descent.
 MAX_IDLE_STEPS = 5
 IDLE_DECREASE = 8.0
+# Where a length is too short, so many times it is tried, until one is too long. Between a short and
+# a long one the next lies within these shares of the way from the short one.
+STEP_GROWTH, MIN_SHARE_OF_WAY, MAX_SHARE_OF_WAY = 4.0, 0.1, 0.7
+# Give up when the two are as close as this share of the long one.
+MIN_WIDTH = 1e-10
 # Pairs with less curvature, relative to the squared change of the gradient, are rounding.
 MIN_CURVATURE_OF_PAIR = 1e-16
 
@@ -126,10 +131,10 @@ def _search(
         elif trial_slope < MAX_SLOPE_LEFT * slope:
             best = trial
             low, low_value, low_slope = step, trial.value, trial_slope
-            step = 0.5 * (low + high) if np.isfinite(high) else 4.0 * step
+            step = 0.5 * (low + high) if np.isfinite(high) else STEP_GROWTH * step
         else:
             return trial
-        if np.isfinite(high) and high - low <= 1e-10 * high:
+        if np.isfinite(high) and high - low <= MIN_WIDTH * high:
             break
     return best if best is not None and best.value < point.value else None
 
@@ -139,4 +144,4 @@ def interpolate(low: float, value: float, slope: float, high: float, at_high: fl
     width = high - low
     excess = at_high - value - slope * width
     inner = -0.5 * slope * width * width / excess if np.isfinite(excess) and excess > 0 else 0.0
-    return low + min(max(inner, 0.1 * width), 0.7 * width)
+    return low + min(max(inner, MIN_SHARE_OF_WAY * width), MAX_SHARE_OF_WAY * width)

@@ -29,7 +29,7 @@ def is_near(gap: float, wanted: float) -> bool:
 
 @dataclass(frozen=True)
 class ListedHessian:
-    """I + the curvature; implements ``conditioning.Model``."""
+    """I + the curvature, a ``hessian.Model``."""
 
     curvature: Curvature
     share_left: float

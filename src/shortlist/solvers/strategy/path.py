@@ -11,7 +11,6 @@ The dual objective chooses t. It is concave in t and takes no product with the d
 descent, the next larger C begins with a descent too, from the weights.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -27,8 +26,9 @@ from shortlist.solvers.strategy.hessian import Kind, uniform_model
 from shortlist.solvers.strategy.train import MIN_TOL_FOR_DESCENT, Solution, fill_duals_at, train
 from shortlist.solvers.threads import one_blas_thread
 
-# Multiples t of the duals that are tried, from 1 down to C / C', evenly in log t.
-TRIALS_OF_FACTOR = 9
+# Multiples t of the duals that are tried, from 1 down to C / C', evenly in log t, and the largest
+# C' / C that this goes by.
+TRIALS_OF_FACTOR, MAX_RATIO_TRIED = 9, 1e4
 # How far the next C may be, in steps between the last two, for weights to be predicted.
 MAX_STEPS_PREDICTED = 2.0
 # If SDCA took more epochs, descend at the next C from predicted weights, where Newton's steps are
@@ -67,7 +67,6 @@ class Path:
         self,
         C: float,
         callback: Callback | None = None,
-        accuracy: Callable[[NDArray], float] | None = None,
         keeper: Keeper | None = None,
         resume: Snapshot | None = None,
     ) -> Solution:
@@ -86,7 +85,6 @@ class Path:
             state=state,
             weights=weights,
             callback=callback,
-            accuracy=accuracy,
             keeper=keeper,
             resume=resume,
             one_of_many=self.last_C != C and not self._far_below(),
@@ -218,10 +216,10 @@ def state_from_duals(problem: Problem, duals: Duals, starts: NDArray) -> State:
 
 def _best_factor(problem: Problem, duals: Duals, norm: float, ratio: float) -> float:
     """A t in [0, 1] with a large D(t v); ``norm`` is |W(v)|^2. Zero if no t is better."""
-    lowest = np.log(max(min(ratio, 1e4), 1.0))
+    span = np.log(max(min(ratio, MAX_RATIO_TRIED), 1.0))
     step = max(1, problem.storage.n // SAMPLED_DUALS)
     best, factor, last = 0.0, 0.0, -np.inf
-    for trial in np.exp(-lowest * np.linspace(0.0, 1.0, TRIALS_OF_FACTOR if lowest > 0 else 1)):
+    for trial in np.exp(-span * np.linspace(0.0, 1.0, TRIALS_OF_FACTOR if span > 0 else 1)):
         dual = _scaled_dual(problem, duals, norm, float(trial), step)
         if dual > best:
             best, factor = dual, float(trial)

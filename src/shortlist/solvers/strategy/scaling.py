@@ -19,8 +19,8 @@ from shortlist.solvers.problem import Problem
 from shortlist.solvers.records.run import Run
 from shortlist.solvers.storage.base import squared_norm
 
-# The best multiple is chosen by the scores of a sample: so many scores, of so many examples at most.
-# With 20 classes more examples take a tenth of a fit, and spare no epoch.
+# The best multiple is chosen by the scores of a sample: so many scores at most, of so many examples
+# at most. With 20 classes more examples take a tenth of a fit, and spare no epoch.
 MAX_SCORES, MAX_EXAMPLES = 1 << 18, 3000
 # The search begins this far from one, and goes so many times as far with every step.
 FIRST_DISTANCE, DISTANCE_RATIO = 1e-5, 4.0

@@ -19,6 +19,8 @@ MAX_MEAN_ETA = 3.0
 # below one. Measured: the hinge's primal is smallest at 4 to 8 times these weights on Letter,
 # digits, breast cancer, wine and iris, C = 0.1 to 1000.
 MARGIN_OF_SQUARES = 6.0
+# Multiples of the gradients at zero that are compared: 1, 1/2, 1/4 and so on, so many.
+MULTIPLES_OF_GRADIENTS = 40
 # Points of the segment between two sets of duals that are compared, both ends counted, and examples
 # whose conjugates are computed for it.
 POINTS_BETWEEN, SAMPLED_BETWEEN = 9, 2000
@@ -53,7 +55,7 @@ def begin_at_means(problem: Problem, state: State) -> None:
     direction = other * -sums.sum(axis=1, keepdims=True) - (own - other) * sums
     norm = float(np.vdot(direction, direction))
     total = float(costs.cost.sum())
-    trials = 2.0 ** -np.arange(0.0, 40.0)
+    trials = 2.0 ** -np.arange(0.0, MULTIPLES_OF_GRADIENTS)
     conjugates = loss.conjugate(trials[:, None] * first, np.zeros(len(trials), np.int64))
     values = -0.5 * norm * trials**2 - total * conjugates
     best = int(np.argmax(values))

@@ -21,7 +21,7 @@ from shortlist.solvers.problem import Problem
 from shortlist.solvers.storage import Costs, State
 from shortlist.solvers.storage.base import chunks
 from shortlist.solvers.strategy.changed_data import (
-    best_multiple,
+    best_shortened,
     smooth_relative,
     train_new_classes,
 )
@@ -176,7 +176,7 @@ def from_changed_rows(last: LastFit, problem: Problem, classes: NDArray, kept: N
     weights[:, columns] = solution.weights[:, there]
     trained = train_new_classes(problem, weights, new) if new.size else True
     if not problem.keeps_duals:
-        return Start(weights=best_multiple(problem, weights))
+        return Start(weights=best_shortened(problem, weights))
     duals, changed = _carried(problem, solution.state.duals, kept, there, columns)
     starts = np.zeros((problem.storage.n, 2))
     if not new.size:
@@ -191,7 +191,7 @@ def from_changed_rows(last: LastFit, problem: Problem, classes: NDArray, kept: N
         state.fresh = np.arange(len(kept), problem.storage.n)
     state.best = weights
     descends = problem.loss.convex and solution.result.by_descent and trained
-    return Start(state, best_multiple(problem, weights) if descends else None)
+    return Start(state, best_shortened(problem, weights) if descends else None)
 
 
 def _carried(

@@ -1,13 +1,14 @@
-"""The rank of the true label among the scores, as an interval where scores tie."""
+"""The rank of the true label among the scores, as an interval where scores tie; and hits by k."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from shortlist.metrics._inputs import NO_COLUMN, check_scores, columns_of_labels
+from shortlist.metrics.checks import NO_COLUMN, check_scores, columns_of_labels
 
 #: Scores compared at a time: bounds the temporary masks to a megabyte or two, within cache.
 _CHUNK_ELEMENTS = 1 << 20
@@ -80,3 +81,44 @@ def top_columns(scores: NDArray, k: int) -> NDArray:
     columns = np.nonzero(chosen)[1].reshape(-1, k)
     order = np.argsort(-np.take_along_axis(scores, columns, axis=1), axis=1, kind="stable")
     return np.take_along_axis(columns, order, axis=1)
+
+
+@dataclass(frozen=True)
+class Ranks:
+    """Rank intervals with weights. Each policy: the weight right at k = 0, ..., n_classes."""
+
+    best: NDArray[np.intp]
+    worst: NDArray[np.intp]
+    weights: NDArray[np.float64]
+    n_classes: int
+
+    @property
+    def total(self) -> float:
+        return float(self.weights.sum())
+
+    def optimistic(self) -> NDArray[np.float64]:
+        return self._accumulate(self._weight_per_rank(self.best, self.weights))
+
+    def pessimistic(self) -> NDArray[np.float64]:
+        return self._accumulate(self._weight_per_rank(self.worst, self.weights))
+
+    def expected(self) -> NDArray[np.float64]:
+        single = self.best == self.worst
+        per_rank = self._weight_per_rank(self.best[single], self.weights[single])
+        if not single.all():
+            best, worst = self.best[~single], self.worst[~single]
+            mass = self.weights[~single] / (worst - best + 1)
+            # Each sample adds its mass to every rank from best to worst: mark begin and end.
+            steps = self._weight_per_rank(best, mass) - self._weight_per_rank(worst + 1, mass)
+            per_rank = per_rank + np.maximum(np.cumsum(steps), 0.0)
+        return self._accumulate(per_rank)
+
+    def _weight_per_rank(
+        self, ranks: NDArray[np.intp], weights: NDArray[np.float64]
+    ) -> NDArray[np.float64]:
+        return np.bincount(ranks, weights, minlength=self.n_classes + 2).astype(np.float64)
+
+    def _accumulate(self, per_rank: NDArray[np.float64]) -> NDArray[np.float64]:
+        # Rank n_classes + 1 (a label without a column) is right at no k. Summing in another
+        # order than `total` must not push an accuracy beyond one.
+        return np.minimum(np.cumsum(per_rank[: self.n_classes + 1]), self.total)
