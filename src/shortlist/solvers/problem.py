@@ -46,6 +46,8 @@ MAX_ROUNDING_SHARE_OF_GAP = 0.25
 MAX_GAIN_FOR_DOUBLE = 0.02
 # Examples a feature that second moments are made of.
 MOMENT_SAMPLES_PER_FEATURE = 10
+# With more classes, gradients at zero of all labels together would be large.
+MAX_CLASSES_FOR_PROMISE = 4096
 # A score larger than any margin: gradients there have their largest norm.
 SATURATING_SCORE = 1e12
 
@@ -116,6 +118,23 @@ class Problem:
             value = self.loss.value(one, labels)[0]
             total += float(value * self.costs.cost[rows].sum())
         return total
+
+    @cached_property
+    def promised_gain(self) -> float:
+        """What the gradient at W = 0 promises: 1/2 |grad P(0)|^2, P(0) at most; 0: unknown.
+
+        P is 1-strongly convex, so that P(0) - P(W) is no larger. Where L has kinks at zero, all
+        wrong classes get the mean of their slopes.
+        """
+        m = self.n_classes
+        if self.loss.multilabel or not self.storage.explicit or m > MAX_CLASSES_FOR_PROMISE:
+            return 0.0
+        slopes = self.loss.row_gradients(np.zeros((m, m)), np.arange(m))
+        own = np.diagonal(slopes).copy()
+        slopes[:] = ((slopes.sum(axis=1) - own) / (m - 1))[:, None]
+        slopes[np.diag_indices(m)] = own
+        gradient = self.storage.class_sums(self.costs, m) @ slopes
+        return min(0.5 * squared_norm(gradient), self.at_zero)
 
     def _numbers_of_labels(self) -> Iterator[tuple[NDArray, NDArray]]:
         """For each number of right labels: the first so many, and which examples have as many."""

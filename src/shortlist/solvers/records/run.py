@@ -111,6 +111,24 @@ class Run:
         primal = min(known, self.at_zero)
         return self.tol * max(min(primal, self.at_zero - self.bound), 0.0)
 
+    @property
+    def negligible(self) -> float:
+        """A gap that need be no smaller share of what can be gained.
+
+        Where a loss has kinks, W = 0 may be the solution. Then there is nothing to gain, and no
+        gap is a small share of it. This is tol^2 of what the gradient at zero promises.
+        """
+        loss = self.problem.loss
+        return 0.0 if loss.smooth or not loss.convex else self.tol**2 * self.problem.promised_gain
+
+    def solved(self, found: Evaluation) -> bool:
+        """Whether the gap is small enough, as a share of what can be gained or as it is."""
+        if found.within(self.tol) or found.relative_gap > self.tol:
+            return found.within(self.tol)
+        # The promise is P(0) at most. To know it costs a pass over the examples.
+        tiny = found.gap <= self.tol**2 * self.at_zero
+        return tiny and found.gap <= self.negligible
+
     def record(self, found: Certificate, weights: NDArray, trusted: bool = True) -> Evaluation:
         """Note an evaluation. Time spent on validation accuracy is not training time.
 
@@ -130,7 +148,7 @@ class Run:
             self.distance = distance_to_optimum(gap, found.apart) if near else math.inf
         if trusted:
             self.bound_alone = max(self.bound_alone, found.alone - MIXED_ULPS * ulp)
-            if self._best(self.bound).within(self.tol):
+            if self.solved(self._best(self.bound)):
                 self.resolve_doubt()
         best = self._best(self.bound if trusted else max(self.bound, dual))
         seconds = self.seconds

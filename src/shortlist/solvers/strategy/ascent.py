@@ -98,7 +98,7 @@ def ascend(run: Run, random: np.random.Generator, patience: float = np.inf) -> S
     if not run.history or run.history[-1].epoch < run.epochs:
         run.certify()
     try_multiple(run, at_end=True)
-    return Status.CONVERGED if run.history[-1].within(run.tol) else Status.MAX_EPOCHS
+    return Status.CONVERGED if run.solved(run.history[-1]) else Status.MAX_EPOCHS
 
 
 class _Looks:
@@ -153,13 +153,13 @@ class _Looks:
     def judge(self, found: Evaluation, estimate: float) -> Status | None:
         """A status if training ends here, None to go on, SLOW or COARSE for another way."""
         run = self.run
-        if self.resolved and found.within(run.tol):
+        if self.resolved and run.solved(found):
             return Status.CONVERGED
         if is_too_coarse(run):
             return Status.COARSE
         looks = run.history[self.first :]
         if _stalled(looks, self.eps):
-            return Status.CONVERGED if found.within(run.tol) else Status.STALLED
+            return Status.CONVERGED if run.solved(found) else Status.STALLED
         spent = run.epochs - self.first_epoch
         self.next = run.epochs + max(1.0, spent)
         self.earliest = run.epochs + MIN_SPENT_SHARE_BETWEEN_LOOKS * spent
@@ -240,7 +240,7 @@ def _visit_holders(run: Run, random: np.random.Generator) -> bool:
         run.certify(shares)
         leeway = try_multiple(run)
         found = run.history[-1]
-        if found.within(run.tol):
+        if run.solved(found):
             return True
         rows = holders_of_gap(shares, run.wanted)
         # The second is that of the best weights and the best bound met so far.

@@ -140,10 +140,10 @@ class _Descent:
         run.notify(point.place)
         if not self.convex:
             return 0.5 * squared_norm(point.gradient) <= run.tol * point.value
-        if trusted and (found.within(run.tol) or self.dtype == np.float64):
-            return found.within(run.tol)
+        if trusted and (run.solved(found) or self.dtype == np.float64):
+            return run.solved(found)
         but_for_rounding = replace(found, dual=max(found.dual, min(bound, found.primal)))
-        return but_for_rounding.within(run.tol) and self._confirm(point.place)
+        return run.solved(but_for_rounding) and self._confirm(point.place)
 
     def _confirm(self, weights: NDArray) -> bool:
         """Certify a point in double, where single precision has no good bound on its error."""
@@ -152,7 +152,7 @@ class _Descent:
         run.settle(value, weights)
         bound = self._bound(Point(weights, value, gradient))
         pair = run.problem.pair(value, bound, weights, double=True)
-        return run.record(pair, weights).within(run.tol)
+        return run.solved(run.record(pair, weights))
 
     def _bound(self, point: Point) -> float:
         """A lower bound on the optimum of a convex objective."""

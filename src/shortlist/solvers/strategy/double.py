@@ -88,7 +88,7 @@ def go_on_in_double(run: Run, solve: Callable[[Run], Status]) -> Status:
             inner.tol = share * run.tol
             status = solve(inner)
             _take_weights(run, inner)
-            if status != Status.CONVERGED or run.history[-1].within(run.tol):
+            if status != Status.CONVERGED or run.solved(run.history[-1]):
                 return status
     except BaseException:
         _take_weights(run, inner)

@@ -198,14 +198,15 @@ def solve_by_multipliers(run: Run, weights: NDArray) -> Status:
             state.rounding = inf
             best_dual = max(best_dual, point.dual)
         near.release(point)
-        nothing_to_gain = run.at_zero - best_dual <= MIN_GAIN_OVER_P0 * run.at_zero
+        least_gain = max(MIN_GAIN_OVER_P0 * run.at_zero, 0.5 * run.negligible)
+        nothing_to_gain = run.at_zero - best_dual <= least_gain
         if nothing_to_gain:
             place = np.zeros_like(place)
         found = _note(run, np.ascontiguousarray(place, dtype), best_dual)
-        if found.within(run.tol) or nothing_to_gain or run.epochs >= run.max_epochs:
+        if run.solved(found) or nothing_to_gain or run.epochs >= run.max_epochs:
             found = run.certify()
         run.notify()
-        if found.within(run.tol):
+        if run.solved(found):
             return Status.CONVERGED
         if nothing_to_gain:
             return Status.STALLED
@@ -222,7 +223,8 @@ def solve_by_multipliers(run: Run, weights: NDArray) -> Status:
 
 def _wanted(run: Run, dual: float) -> float:
     """The largest gap that is small enough, by this dual objective."""
-    return run.tol * max(min(run.primal, run.at_zero, run.at_zero - dual), 0.0)
+    of_gain = max(run.tol * (run.at_zero - dual), run.negligible)
+    return min(run.tol * run.primal, run.tol * run.at_zero, of_gain)
 
 
 def _note(run: Run, weights: NDArray, dual: float) -> Evaluation:

@@ -51,7 +51,7 @@ def try_multiple(run: Run, at_end: bool = False) -> float:
     last. Returns how many times as large a gap the weights as they are may have: 1 or more.
     """
     problem, state = run.problem, run.state
-    if run.history[-1].within(run.tol) or not multiples_help(problem):
+    if run.solved(run.history[-1]) or not multiples_help(problem):
         return 1.0
     gap = run.primal_of_state - run.bound
     if not at_end and gap > MAX_GAP_RATIO_TO_SEARCH * run.wanted:

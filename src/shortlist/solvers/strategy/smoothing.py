@@ -93,7 +93,7 @@ def descend_smoothed(run: Run, weights: NDArray) -> Status:
         found = run.record(problem.pair(primal, -inf, weights, double=True), weights)
         run.settle(primal, weights)
         run.notify(weights)
-        if found.within(run.tol):
+        if run.solved(found):
             return Status.CONVERGED
         if run.epochs >= run.max_epochs:
             return Status.MAX_EPOCHS

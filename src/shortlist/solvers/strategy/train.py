@@ -219,7 +219,7 @@ def _already_solved(run: Run, weights: NDArray | None) -> bool:
     if run.one_of_many and weights is None:
         return False
     own = run.certify()
-    if own.within(run.tol):
+    if run.solved(own):
         return True
     if weights is None and own.gap <= MAX_GAP_RATIO_NEARLY_SOLVED * run.wanted:
         weights = run.state.best
@@ -227,7 +227,7 @@ def _already_solved(run: Run, weights: NDArray | None) -> bool:
         return False
     primal, _ = run.problem.primal_gradient(weights, double=True)
     found = run.problem.pair(primal, -np.inf, weights, double=True)
-    return run.record(found, weights).within(run.tol)
+    return run.solved(run.record(found, weights))
 
 
 def _ascend_first(run: Run, random: np.random.Generator) -> Status:
