@@ -107,6 +107,43 @@ def test_a_kernel_can_be_called_by_a_function_that_numba_alone_compiles():
     assert foreign(2.0) == 3.0
 
 
+def test_a_kernel_from_outside_may_do_what_those_of_the_package_do_not():
+    """The passes of numba for such things run for it, and are left out for them."""
+
+    @njit
+    def kernel(x):
+        def squared(v):
+            return v * v
+
+        return sum([squared(v) for v in x])
+
+    assert kernel(np.array([1.0, 2.0, 3.0])) == 14.0
+
+
+# What the passes of numba are for that are left out of the package's kernels.
+LEFT_OUT = (
+    *(ast.FunctionDef, ast.Lambda, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp),
+    *(ast.With, ast.Yield),
+)
+
+
+def test_kernels_of_the_package_need_no_pass_that_is_left_out():
+    kernels = [
+        node
+        for path in Path(_jit.__file__).parent.rglob("*.py")
+        if "@njit" in (text := path.read_text(encoding="utf-8"))
+        for node in ast.walk(ast.parse(text))
+        if isinstance(node, ast.FunctionDef)
+        and any("'njit'" in ast.dump(decorator) for decorator in node.decorator_list)
+    ]
+    assert len(kernels) > 300
+    for kernel in kernels:
+        inside = [node for node in ast.walk(kernel) if node is not kernel]
+        assert not any(isinstance(node, LEFT_OUT) for node in inside), kernel.name
+        names = {node.id for node in inside if isinstance(node, ast.Name)}
+        assert names.isdisjoint({"literally", "literal_unroll"}), kernel.name
+
+
 def test_a_kernel_with_an_error_says_so():
     @njit
     def broken(x):

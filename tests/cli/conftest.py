@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -69,9 +70,12 @@ def environment() -> dict[str, str]:
     return {**os.environ, "OMP_NUM_THREADS": "1", "COLUMNS": "100"}
 
 
-def start(*args: object, **options) -> subprocess.Popen:
-    """Start the command in a process of its own."""
-    command = [sys.executable, "-m", "shortlist.cli", *map(str, args)]
+COMMAND = ("-m", "shortlist.cli")
+
+
+def start(*args: object, how: Sequence[str] = COMMAND, **options) -> subprocess.Popen:
+    """Start the command in a process of its own; ``how`` is what Python runs."""
+    command = [sys.executable, *how, *map(str, args)]
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
     return subprocess.Popen(command, **{"env": environment(), **pipes, **options})
 

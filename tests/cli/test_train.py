@@ -155,10 +155,19 @@ def test_cross_validation_makes_no_model(command, files, tmp_path):
     assert ended.out.startswith("3-fold cross-validation accuracy: top-1 ")
 
 
+# A line of progress after a tenth of a second of training, not after five.
+IMPATIENT = """
+from shortlist import _progress
+_progress.SECONDS_BETWEEN_LINES = 0.1
+from shortlist.cli import main
+main()
+"""
+
+
 def test_interrupted_training_saves_the_model_so_far(tmp_path):
     path = tmp_path / "m"
     slow = ["--loss", "hinge", "-k", 5, "-C", 1e5, "-e", 1e-14, "--max-epochs", 10**7]
-    process = start("train", "letter", "-o", path, *slow)
+    process = start("train", "letter", "-o", path, *slow, how=("-c", IMPATIENT))
     for line in process.stderr:
         if "epoch" in line:
             break

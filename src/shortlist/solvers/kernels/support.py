@@ -143,7 +143,7 @@ def _visit_list(loss, rows, order, w, y, cost, kappa, duals, fewest, least_chang
             s[a] = class_score(rows, i, w, classes[a])
         work = scratch[: 2 * count].reshape((2, count))
         stands_for = MEASURE_EVERY if visit % MEASURE_EVERY == 0 else 0
-        start[:] = 0.0
+        start[0] = start[1] = 0.0
         here = on_classes(loss, s, y[i], classes)
         gap += ascend(here, s, place, cost[i], kappa[i], start, stands_for, v, delta, work)
         entries += count
