@@ -3,10 +3,13 @@
 import numpy as np
 import pytest
 
-from shortlist import TopKClassifier
+from shortlist import TopKClassifier, losses
 from shortlist.solvers import memory
 from shortlist.solvers.records.certificate import STANDARD_DEVIATIONS
+from shortlist.solvers.records.run import Run
+from shortlist.solvers.strategy import conditioning, descent
 from shortlist.solvers.strategy import train as training
+from shortlist.solvers.strategy.hessian import make_model
 from shortlist.solvers.strategy.train import train
 from tests.instances import Instance, by_id
 from tests.solvers.problems import (
@@ -152,3 +155,29 @@ def test_drift_between_weights_and_duals_is_certified_as_it_is():
     )
     assert strict.primal == pytest.approx(settled.primal, rel=1e-12)
     assert strict.dual == pytest.approx(settled.dual, rel=1e-12)
+
+
+def test_coupled_models_grow_where_they_are_not_enough(monkeypatch):
+    """Of 400 nearly separable examples few have curvature: a sample of 16 misses them."""
+    random = np.random.default_rng(0)
+    X = random.standard_normal((400, 6))
+    y = (X @ random.standard_normal((6, 4))).argmax(axis=1)
+    problem = make_problem("dense", losses.get("softmax"), X, y, 1e4)
+    monkeypatch.setattr(conditioning, "COUPLED_SAMPLES", 16)
+    evaluations, samples = {}, []
+
+    def noted(problem, place, chosen, share):
+        samples.append(chosen.sample)
+        return make_model(problem, place, chosen, share)
+
+    monkeypatch.setattr(descent, "make_model", noted)
+    for growth in (1, 2):
+        monkeypatch.setattr(descent, "SAMPLE_GROWTH", growth)
+        samples.clear()
+        run = Run(problem, problem.zero_state(), 1e-6, 2000.0)
+        status, _ = descent.descend(run, problem.zero_state().weights)
+        assert status == "converged" or growth == 1
+        evaluations[growth] = run.epochs
+        assert set(samples) == {16} if growth == 1 else samples == sorted(samples)
+    assert samples[-1] > 16
+    assert evaluations[2] < 0.5 * evaluations[1]

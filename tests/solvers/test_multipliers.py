@@ -179,6 +179,81 @@ def test_training_ends_where_nothing_can_be_gained(row, C, monkeypatch):
     assert result.primal == pytest.approx(result.at_zero, rel=1e-12)
 
 
+@pytest.mark.parametrize("row", HINGES[:3], ids=by_id)
+def test_coordinate_steps_end_where_little_can_be_gained(row):
+    """Features that are all but equal: more digits of the gap are worth nothing."""
+    random = np.random.default_rng(0)
+    X, y = 1.0 + 1e-6 * random.standard_normal((300, 4)), random.integers(0, M, 300)
+    problem = make_problem("dense", row.loss(), X, y, 0.01, BIAS)
+    result = train(problem, seed=0, max_epochs=1000).result
+    assert result.status == "converged"
+    assert result.epochs < 100
+    assert result.relative_gap <= 1e-6
+
+
+@pytest.mark.parametrize("row", [*HINGES, Instance("softmax", m=M)], ids=by_id)
+def test_the_gradient_at_zero_promises_no_less_than_can_be_gained(row):
+    X, y = make_data(n=60, d=4, m=M)
+    cost = 0.01 * make_costs(len(y))
+    problem = make_problem("dense", row.loss(), X, y, cost, BIAS)
+    result = train(problem, tol=1e-6, seed=0).result
+    assert problem.promised_gain <= problem.at_zero
+    gain = problem.at_zero - result.primal
+    assert gain <= problem.promised_gain * (1 + 1e-6)
+    if row.loss().smooth:  # the only gradient there is
+        _, gradient = problem.primal_gradient(np.zeros((5, M)))
+        assert problem.promised_gain == pytest.approx(0.5 * np.vdot(gradient, gradient))
+
+
+def test_what_is_tiny_is_solved_all_the_same():
+    """Little can be gained from tiny features, but it is all there is."""
+    X, y = make_data(n=60, d=4, m=M)
+    problem = make_problem("dense", Instance("hinge", m=M).loss(), 1e-5 * X, y)
+    result = train(problem, seed=0).result
+    assert result.status == "converged"
+    assert result.relative_gap < 1e-10
+    assert result.gain_gap <= 1e-3
+
+
+@pytest.mark.parametrize("storage", ["dense", "csr"])
+@pytest.mark.parametrize("name", ["smooth_hinge", "ova_smooth_hinge"])
+def test_smooth_hinges_go_on_with_multipliers_where_lbfgs_is_slow(name, storage, monkeypatch):
+    monkeypatch.setattr(training, "_descend_at_once", lambda *_: True)
+    monkeypatch.setattr(training, "EVALUATIONS_BEFORE_MULTIPLIERS", 2)
+    row = Instance(name, m=M, smoothing=1.0)
+    X, y = make_data(n=300, d=4, m=M)
+    problem = make_problem(storage, row.loss(), X, y, 100.0, BIAS)
+    solution = train(problem, tol=1e-6, seed=0)
+    result = solution.result
+    assert (result.status, result.solver) == ("converged", "l-bfgs + newton")
+    primal = naive_primal(row, solution.weights, X, y, problem.costs.cost, BIAS)
+    dual = naive_dual(row, solution.state.duals, X, y, problem.costs.cost, BIAS)
+    assert result.primal == pytest.approx(primal, rel=1e-9)
+    assert primal - dual <= 1e-6 * primal * (1 + 1e-6)
+
+
+def test_a_smooth_hinge_resumes_with_multipliers(monkeypatch):
+    monkeypatch.setattr(training, "_descend_at_once", lambda *_: True)
+    monkeypatch.setattr(training, "EVALUATIONS_BEFORE_MULTIPLIERS", 2)
+    X, y = make_data(n=300, d=4, m=M)
+    loss = Instance("smooth_hinge", m=M, smoothing=1.0).loss()
+    problem = make_problem("dense", loss, X, y, 100.0)
+    kept = []
+
+    class Keeper:
+        def due(self):
+            return True
+
+        def keep(self, snapshot):
+            kept.append(snapshot)
+
+    train(problem, tol=1e-6, seed=0, keeper=Keeper())
+    last = next(s for s in kept if s.stage.name == "smoothed")
+    monkeypatch.setattr(training, "descend", None)  # not called again
+    again = train(problem, tol=1e-6, seed=0, resume=last).result
+    assert (again.status, again.solver) == ("converged", "l-bfgs + newton")
+
+
 def test_single_precision_ends_at_the_same_optimum(monkeypatch):
     X, y = make_data(n=400, d=4, m=M, dtype=np.float32)
     row = Instance("hinge", m=M)
@@ -256,5 +331,8 @@ def test_what_suits():
     assert not multipliers.suits_multipliers(make_problem("gram", hinge, X, y))
     smooth = Instance("smooth_hinge", m=4, smoothing=1.0).loss()
     assert not multipliers.suits_multipliers(make_problem("dense", smooth, X, y))
+    assert multipliers.allows_multipliers(make_problem("dense", smooth, X, y))
+    softmax = Instance("softmax", m=4).loss()
+    assert not multipliers.allows_multipliers(make_problem("dense", softmax, X, y))
     wide = np.zeros((60, 400))
     assert not multipliers.suits_multipliers(make_problem("dense", hinge, wide, y))

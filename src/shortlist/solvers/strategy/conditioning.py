@@ -37,6 +37,10 @@ MAX_SAMPLES_EXAMINED = 1 << 15
 SPARSE_BLOCKS_PER_EXAMPLE = 3
 # Keep a model for at least so many steps: L-BFGS scales its steps by earlier ones.
 MIN_STEPS_PER_MODEL = 3
+# If two coupled models in a row are not enough, make the next of so many times as many examples, up
+# to all. Few examples may hold most of the curvature: softmax with C = 1e4 on 20000 x 60 nearly
+# separable examples of 4 classes takes 30 evaluations, and 968 without growth.
+SAMPLE_GROWTH = 2
 # Near the solution the Hessian hardly changes. The model is kept for so many steps.
 STEPS_NEAR = 6
 # Cost of a product with listed derivatives, as a share of an evaluation's. A step takes about 15
@@ -62,10 +66,13 @@ NS_SPARSE_MULTIPLICATION = 0.2
 NS_CALLS = 3e5
 
 
-def plan(problem: Problem, weights: NDArray | None = None, late: bool = False) -> Plan:
+def plan(
+    problem: Problem, weights: NDArray | None = None, late: bool = False, growth: int = 1
+) -> Plan:
     """Choose the model that a descent begins with, or goes on with if ``late``.
 
     Whether lists of classes are short enough depends on the weights; without them it is assumed.
+    A coupled model is made of ``growth`` times as many examples as at first.
     By operations, not by the clock, so that a seed decides all.
     """
     storage, m = problem.storage, problem.n_classes
@@ -87,7 +94,7 @@ def plan(problem: Problem, weights: NDArray | None = None, late: bool = False) -
         blocks = min(SPARSE_BLOCKS_PER_EXAMPLE * storage.n, MAX_SPARSE_BLOCKS)
         cost = NS_SPARSE_MULTIPLICATION * blocks * d**2
     else:
-        sample = min(storage.n, COUPLED_SAMPLES)
+        sample = min(storage.n, growth * COUPLED_SAMPLES)
         cost = NS_SMALL_MULTIPLICATION * sample * count_pairs(m) * count_pairs(d)
     cost += NS_SMALL_MULTIPLICATION * (m * d) ** 3 / 3.0
     evaluation = storage.n * _ns_of_evaluation(problem) + NS_CALLS

@@ -15,6 +15,7 @@ For the truncated entropy, which is not convex, 1/2 |grad P|^2 only measures sta
 
 from collections import deque
 from dataclasses import replace
+from math import inf
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,7 +24,12 @@ from shortlist.solvers.records.certificate import Point
 from shortlist.solvers.records.result import Status
 from shortlist.solvers.records.run import Run
 from shortlist.solvers.storage.base import squared_norm
-from shortlist.solvers.strategy.conditioning import MIN_STEPS_PER_MODEL, STEPS_NEAR, plan
+from shortlist.solvers.strategy.conditioning import (
+    MIN_STEPS_PER_MODEL,
+    SAMPLE_GROWTH,
+    STEPS_NEAR,
+    plan,
+)
 from shortlist.solvers.strategy.hessian import Kind, Model, make_model
 from shortlist.solvers.strategy.intercept import FreeIntercept
 from shortlist.solvers.strategy.lbfgs import lbfgs
@@ -45,19 +51,19 @@ RIDGE_OF_COMBINATION = 1e-7
 NOISE_ULPS = 2.0
 
 
-def descend(run: Run, weights: NDArray) -> tuple[Status, Point | None]:
+def descend(run: Run, weights: NDArray, patience: float = inf) -> tuple[Status, Point | None]:
     """Minimise the primal from ``weights``; leaves the best in the run.
 
-    Returns a status and the point whose gradients are the best duals met here, None if the
-    run's own duals are better. One evaluation of value and gradient counts as one epoch: both
-    cost two products with the data.
+    Returns a status, SLOW after ``patience`` evaluations, and the point whose gradients are the
+    best duals met here, None if the run's own duals are better. One evaluation of value and
+    gradient counts as one epoch: both cost two products with the data.
     """
-    return _Descent(run).go(weights)
+    return _Descent(run, patience).go(weights)
 
 
 class _Descent:
-    def __init__(self, run: Run) -> None:
-        self.run = run
+    def __init__(self, run: Run, patience: float) -> None:
+        self.run, self.most_epochs = run, run.epochs + patience
         self.convex = run.problem.loss.convex
         self.dtype = run.problem.storage.dtype
         free = run.problem.free_intercept and self.convex
@@ -85,7 +91,7 @@ class _Descent:
             return Status.CONVERGED
         problem = self.run.problem
         chosen = plan(problem, point.place)
-        steps = chosen.steps
+        steps, growth = chosen.steps, 1
         while True:
             gap = 0.5 * squared_norm(point.gradient)
             share = CG_SHARE_LEFT
@@ -97,10 +103,13 @@ class _Descent:
             status, point = self._steps(point, model, steps)
             if status != Status.STEPS:
                 return status
-            before, chosen = chosen, plan(problem, point.place, late=True)
+            before, chosen = chosen, plan(problem, point.place, late=True, growth=growth)
             if before == chosen and chosen.kind is Kind.COUPLED and steps is not None:
-                # Two models were not enough: the curvature changes quickly. Make them more often.
-                steps = max(steps // 2, MIN_STEPS_PER_MODEL)
+                # Two models were not enough: the sample is too small, or the curvature changes
+                # quickly. Then make them more often.
+                growth *= SAMPLE_GROWTH
+                chosen = plan(problem, point.place, late=True, growth=growth)
+                steps = max(steps // 2, MIN_STEPS_PER_MODEL) if before == chosen else chosen.steps
             else:
                 steps = chosen.steps
 
@@ -114,6 +123,8 @@ class _Descent:
                 return Status.CONVERGED, point
             if run.epochs >= run.max_epochs:
                 return Status.MAX_EPOCHS, point
+            if run.epochs >= self.most_epochs:
+                return Status.SLOW, point
             if count == most:
                 return Status.STEPS, point
         return Status.STALLED, point

@@ -1,4 +1,4 @@
-"""The method of multipliers: a finish for hinges on tables of few weights.
+"""The method of multipliers: a finish for hinges on tables of few weights, smooth ones too.
 
 Given duals c, the solution v of
 
@@ -54,8 +54,10 @@ MIN_GAMMA, MAX_GAMMA = 1e-12, 1e9
 MIN_GAIN_OVER_P0 = 1e-12
 # Allowance for rounding in a dual that is not certified, as a share of the primal.
 ROUNDING_OF_DUAL = 1e-12
-# At most so many Newton steps on one problem. It is solved when its gap is the one asked for.
-MAX_STEPS = 30
+# At most so many Newton steps on one problem. It is solved when its gap is the one asked for. On
+# noisy labels of 31 unequal classes (2000 x 15), fits take 1 to 1.3 times as long with 30, and
+# Letter at C = 100 and 1000 takes 1.5 times as long with 14.
+MAX_STEPS = 20
 # A step must decrease the objective by this share of what its slope promises.
 MIN_DECREASE_SHARE = 1e-4
 # Lengths of one step that are tried, an evaluation each.
@@ -162,9 +164,14 @@ class _NearDuals:
 
 
 def suits_multipliers(problem: Problem) -> bool:
+    """Whether they are the way to go on from SDCA: the loss is a hinge that is not smooth."""
+    return not problem.loss.smooth and allows_multipliers(problem)
+
+
+def allows_multipliers(problem: Problem) -> bool:
     """Whether the loss is a hinge, on few enough weights, with rows and duals at hand."""
     loss, storage, m = problem.loss, problem.storage, problem.n_classes
-    if loss.smooth or not loss.sparse_duals or loss.multilabel:
+    if not loss.sparse_duals or loss.multilabel:
         return False
     if not (storage.explicit and storage.rows_at_hand and problem.keeps_duals):
         return False
