@@ -13,9 +13,8 @@ parts of a unit and of a whole kernel are private to it, and a process has one c
 numba a call that is not inlined may end up in any copy of the function that the process has
 loaded, and copies differ in their rounding.
 
-Everything here is tied to numba's internals, hence the bound on its version. Importing this
-module fails if a name is missing (``_jit_internals`` has those inside classes);
-:func:`guard_compilation` handles what fails later.
+Everything here is tied to numba's internals, hence the bound on its version. The import fails if a
+name is missing (see ``_jit_internals``); :func:`guard_compilation` handles what fails later.
 """
 
 import hashlib
@@ -34,26 +33,12 @@ from numba.core.typed_passes import AnnotateTypes, NoPythonBackend
 
 from shortlist._compiling import no_garbage_collection
 from shortlist._jit_cache import kernel_identity
-from shortlist._jit_internals import check_internals
+from shortlist._jit_internals import check_internals, with_work
 
 check_internals()
 
 # Settings of numba that change the code it makes.
 _SETTINGS = ("OPT", "LOOP_VECTORIZE", "SLP_VECTORIZE", "BOUNDSCHECK", "DEBUGINFO_DEFAULT")
-# Passes of numba for what no kernel of the package does: functions within functions,
-# comprehensions, `with`, and loops over tuples of several types. They take 4 % of the time to
-# compile, and the machine code is the same without them.
-_PASSES_WITHOUT_WORK = {
-    "WithLifting",
-    "InlineClosureLikes",
-    "MakeFunctionToJitFunction",
-    "InlineInlinables",
-    "InlineOverloads",
-    "FindLiterallyCalls",
-    "LiteralUnroll",
-    "LiteralPropagationSubPipelinePass",
-    "DumpParforDiagnostics",
-}
 # Every module has a copy of these. A pass of LLVM knows them by their names, and takes out pairs
 # that cancel: copies that are hidden in a part would get other names in its callers.
 _REFERENCE_COUNTS = {"NRT_incref", "NRT_decref"}
@@ -336,9 +321,7 @@ class WholeCompiler(Compiler):
         passes = DefaultPassBuilder.define_nopython_pipeline(self.state)
         # Kernels from outside the package may do all that numba knows.
         if kernel_identity(self.state.func_id.func) is not None:
-            passes.passes = [
-                each for each in passes.passes if each[0].__name__ not in _PASSES_WITHOUT_WORK
-            ]
+            passes.passes = with_work(passes.passes)
         passes.add_pass_after(self.prepare, AnnotateTypes)
         passes.add_pass_after(self.finish, NoPythonBackend)
         passes.finalize()
