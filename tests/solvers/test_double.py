@@ -6,7 +6,7 @@ import pytest
 from shortlist import TopKClassifier
 from shortlist.solvers.records.run import StopTraining
 from shortlist.solvers.storage import features
-from shortlist.solvers.strategy import double, scaling
+from shortlist.solvers.strategy import double, multiples
 from shortlist.solvers.strategy.train import train
 from tests.instances import Instance, by_id
 from tests.solvers.problems import make_data, make_problem, naive_dual, naive_primal
@@ -132,7 +132,7 @@ def test_rounded_weights_are_made_longer(row, monkeypatch):
     cost = np.full(len(y), LARGE_C)
     primal = naive_primal(row, found.weights.astype(float), X, y, cost)
     assert result.primal == pytest.approx(primal, rel=1e-9)
-    for module in (double, scaling):
+    for module in (double, multiples):
         monkeypatch.setattr(module, "multiples_help", lambda problem: False)
     assert trained(row, cost=LARGE_C).result.status == "stalled"
 

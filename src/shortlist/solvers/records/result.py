@@ -85,7 +85,8 @@ class Result(_Bounds):
     ``gap = primal - dual`` bounds how far the solution's objective is from the optimum; it is
     recomputed from the solution itself. ``relative_gap`` is its share of the primal objective,
     ``gain_gap`` its share of what training can gain, P(0) - dual; converged means that both are
-    at most tol. For losses without a dual (the truncated entropy) ``dual`` is NaN.
+    at most tol, or that nothing is left to gain (see ``Run.solved``). For losses without a dual
+    (the truncated entropy) ``dual`` is NaN.
 
     ``distance`` bounds |W - W*|, how far the weights are from those of the optimum: between the
     roots of the gap and of twice the gap, and of what rounding adds. It is NaN without a dual, and

@@ -417,6 +417,6 @@ def shares_of(begin: int, end: int, count: int) -> list[tuple[int, int]]:
     return [(a, b) for a, b in pairwise(bounds) if a < b] or [(begin, end)]
 
 
-def active_examples(costs: Any) -> NDArray:
+def active_examples(costs: Costs) -> NDArray:
     """The examples that count: those with a cost."""
     return np.flatnonzero(costs.cost > 0)

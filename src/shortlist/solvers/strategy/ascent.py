@@ -12,7 +12,7 @@ from shortlist.solvers.storage.base import active_examples
 from shortlist.solvers.storage.support import polish_support
 from shortlist.solvers.strategy.changed_data import holders_of_gap
 from shortlist.solvers.strategy.double import is_too_coarse
-from shortlist.solvers.strategy.scaling import try_multiple
+from shortlist.solvers.strategy.multiples import try_multiple
 
 # Of the gap estimated during an epoch, the share that is expected to be left at its end.
 FIRST_SHARE_LEFT = 0.3

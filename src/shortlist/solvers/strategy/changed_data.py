@@ -88,7 +88,7 @@ def best_shortened(problem: Problem, weights: NDArray) -> NDArray:
     """The multiple of the weights between 0 and 1 with the smallest P.
 
     Examples with wrong labels make scores that were right before too large as a whole. That W is to
-    be longer, as in ``strategy.scaling``, is not looked for.
+    be longer, as in ``strategy.multiples``, is not looked for.
     """
     loss, costs = problem.loss, problem.costs
     if not (loss.convex and _at_hand(problem)):

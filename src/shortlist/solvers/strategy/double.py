@@ -8,7 +8,7 @@ and needs 10 epochs to 0.1 % in double.
 So SDCA goes on with a copy of the examples and the duals in double. The model's weights are those
 it ends with, rounded, and the gap is that of the rounded weights, their objective in double. Where
 the gap is too large only by this rounding, training goes on to a smaller one. A multiple of the
-weights is tried too (``strategy.scaling``).
+weights is tried too (``strategy.multiples``).
 
 The descent on a loss that is not convex ends in double too (:func:`descend_in_double`).
 """
@@ -29,7 +29,7 @@ from shortlist.solvers.records.run import Run
 from shortlist.solvers.storage.base import KeptScores, State, squared_norm
 from shortlist.solvers.strategy.descent import NOISE_ULPS
 from shortlist.solvers.strategy.lbfgs import lbfgs
-from shortlist.solvers.strategy.scaling import best_multiple, multiples_help
+from shortlist.solvers.strategy.multiples import best_multiple, multiples_help
 
 # Single precision is too coarse if the bound on rounding exceeds this share of the gap asked for.
 # Measured on CLINC150: the share is 0.12 at C = 30, where both take as long; 0.4 at C = 100, where

@@ -8,8 +8,8 @@ from scipy.sparse import csr_array
 from shortlist import TopKClassifier, losses
 from shortlist.solvers.problem import Problem
 from shortlist.solvers.storage import Costs, CsrStorage, DenseStorage
-from shortlist.solvers.strategy import scaling
-from shortlist.solvers.strategy.scaling import best_multiple
+from shortlist.solvers.strategy import multiples
+from shortlist.solvers.strategy.multiples import best_multiple
 from shortlist.solvers.strategy.train import train
 
 N, D, M = 300, 12, 5
@@ -58,7 +58,7 @@ def test_a_sample_of_the_examples_chooses_nearly_the_same(monkeypatch):
     problem, x, _ = make_problem(losses.get("hinge"))
     weights = 0.8 * train(problem, tol=1e-4, seed=0).weights
     best = best_multiple(problem, weights)[0]
-    monkeypatch.setattr(scaling, "MAX_SCORES", N * M // 4)
+    monkeypatch.setattr(multiples, "MAX_SCORES", N * M // 4)
     t, _ = best_multiple(problem, weights)
     gained = objective(problem, x, weights) - objective(problem, x, t * weights)
     possible = objective(problem, x, weights) - objective(problem, x, best * weights)
@@ -77,7 +77,7 @@ def test_a_fit_that_is_cut_short_returns_the_better_weights(dtype, monkeypatch):
             return TopKClassifier("hinge", **given).fit(X, y)
 
     scaled = fit()
-    monkeypatch.setattr(scaling, "multiples_help", lambda problem: False)
+    monkeypatch.setattr(multiples, "multiples_help", lambda problem: False)
     plain = fit()
     assert scaled.result_.primal < plain.result_.primal
     # The bound is lowered by what rounding may do to a primal that it does not belong to.
