@@ -46,6 +46,7 @@ from scipy import sparse
 from shortlist import KernelTopKClassifier, TopKClassifier, losses
 from shortlist.estimators import limited
 from shortlist.solvers.placing import Placing
+from shortlist.solvers.storage import support
 from shortlist.solvers.strategy import train
 
 found = {}
@@ -59,6 +60,7 @@ for name, parameters, scores, labels in json.loads(CASES):
             results += [v, loss.conjugate(v, labels)]
         found[f"{name} {parameters} {dtype}"] = [np.asarray(r).tolist() for r in results]
 
+support.ROUNDS_PER_JOINT_STEP = 0.0  # a step after every round: these fits take few rounds
 rng = np.random.default_rng(0)
 y = np.arange(24) % 4
 X = rng.normal(size=(24, 6)) * (rng.random((24, 6)) < 0.7)
