@@ -47,7 +47,7 @@ from shortlist import KernelTopKClassifier, TopKClassifier, losses
 from shortlist.estimators import limited
 from shortlist.solvers.placing import Placing
 from shortlist.solvers.storage import support
-from shortlist.solvers.strategy import train
+from shortlist.solvers.strategy import descents, train
 
 found = {}
 for name, parameters, scores, labels in json.loads(CASES):
@@ -76,9 +76,9 @@ for name in ("entropy", "smooth_hinge", "hinge"):
 place = limited.place
 limited.place = lambda *_: Placing(7 * 6 * 8, "memory", None)  # pieces of seven rows
 called = []
-solve, patience = train.solve_by_multipliers, train.EPOCHS_BEFORE_MULTIPLIERS
+solve, patience = descents.solve_by_multipliers, train.EPOCHS_BEFORE_MULTIPLIERS
 train.EPOCHS_BEFORE_MULTIPLIERS = 2.0
-train.solve_by_multipliers = lambda *a: (called.append(1), solve(*a))[1]
+descents.solve_by_multipliers = lambda *a: (called.append(1), solve(*a))[1]
 several = np.eye(4, dtype=int)[y] | np.eye(4, dtype=int)[(y + 1) % 4]
 with tempfile.NamedTemporaryFile(suffix=".npy") as file:
     np.save(file, X)
@@ -96,7 +96,7 @@ with tempfile.NamedTemporaryFile(suffix=".npy") as file:
         assert ("pieces" in getattr(model, "memory_plan_", "")) == (title == "pieces")
         assert len(called) == (title == "multipliers")
         found[f"fit {title}"] = [model.decision_function(X).tolist(), model.result_.primal]
-train.solve_by_multipliers, train.EPOCHS_BEFORE_MULTIPLIERS = solve, patience
+descents.solve_by_multipliers, train.EPOCHS_BEFORE_MULTIPLIERS = solve, patience
 limited.place = place
 """
 

@@ -181,3 +181,23 @@ def test_coupled_models_grow_where_they_are_not_enough(monkeypatch):
         assert set(samples) == {16} if growth == 1 else samples == sorted(samples)
     assert samples[-1] > 16
     assert evaluations[2] < 0.5 * evaluations[1]
+
+
+@pytest.mark.parametrize("name", ["entropy", "ova_logistic"])
+def test_tables_in_single_precision_go_on_in_double(name):
+    """Features of very different sizes leave gradients in single precision few digits."""
+    random = np.random.default_rng(0)
+    raw = random.standard_normal((2000, 8))
+    y = (raw @ random.standard_normal((8, 4)) + random.gumbel(size=(2000, 4))).argmax(axis=1)
+    X = (raw * np.logspace(-4, 4, 8)).astype(np.float32)
+    row = Instance(name, m=4)
+    problem = make_problem("dense", row.loss(), X, y, 1e4)
+    solution = train(problem, seed=0, max_epochs=500)
+    result = solution.result
+    assert (result.status, result.solver) == ("converged", "l-bfgs, in double")
+    assert solution.weights.dtype == np.float32
+    primal = naive_primal(row, solution.weights, X, y, problem.costs.cost)
+    assert result.primal == pytest.approx(primal, rel=1e-6)
+    exact = train(make_problem("dense", row.loss(), X.astype(float), y, 1e4), seed=0).result
+    assert exact.dual <= primal
+    assert result.dual <= exact.primal

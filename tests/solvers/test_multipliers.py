@@ -9,7 +9,7 @@ from shortlist.losses import kernels
 from shortlist.solvers.kernels.centred import add_slopes, step_near
 from shortlist.solvers.kernels.curvature import unpack_hessian
 from shortlist.solvers.records.run import Run, StopTraining
-from shortlist.solvers.strategy import multipliers, starts
+from shortlist.solvers.strategy import descents, multipliers, starts
 from shortlist.solvers.strategy import train as training
 from shortlist.solvers.strategy.train import train
 from tests import references
@@ -219,7 +219,7 @@ def test_what_is_tiny_is_solved_all_the_same():
 @pytest.mark.parametrize("name", ["smooth_hinge", "ova_smooth_hinge"])
 def test_smooth_hinges_go_on_with_multipliers_where_lbfgs_is_slow(name, storage, monkeypatch):
     monkeypatch.setattr(training, "_descend_at_once", lambda *_: True)
-    monkeypatch.setattr(training, "EVALUATIONS_BEFORE_MULTIPLIERS", 2)
+    monkeypatch.setattr(descents, "MAX_EVALUATIONS_BEFORE_ANOTHER", 2)
     row = Instance(name, m=M, smoothing=1.0)
     X, y = make_data(n=300, d=4, m=M)
     problem = make_problem(storage, row.loss(), X, y, 100.0, BIAS)
@@ -234,7 +234,7 @@ def test_smooth_hinges_go_on_with_multipliers_where_lbfgs_is_slow(name, storage,
 
 def test_a_smooth_hinge_resumes_with_multipliers(monkeypatch):
     monkeypatch.setattr(training, "_descend_at_once", lambda *_: True)
-    monkeypatch.setattr(training, "EVALUATIONS_BEFORE_MULTIPLIERS", 2)
+    monkeypatch.setattr(descents, "MAX_EVALUATIONS_BEFORE_ANOTHER", 2)
     X, y = make_data(n=300, d=4, m=M)
     loss = Instance("smooth_hinge", m=M, smoothing=1.0).loss()
     problem = make_problem("dense", loss, X, y, 100.0)
@@ -249,7 +249,7 @@ def test_a_smooth_hinge_resumes_with_multipliers(monkeypatch):
 
     train(problem, tol=1e-6, seed=0, keeper=Keeper())
     last = next(s for s in kept if s.stage.name == "smoothed")
-    monkeypatch.setattr(training, "descend", None)  # not called again
+    monkeypatch.setattr(descents, "descend", None)  # not called again
     again = train(problem, tol=1e-6, seed=0, resume=last).result
     assert (again.status, again.solver) == ("converged", "l-bfgs + newton")
 

@@ -6,7 +6,7 @@ import pytest
 from shortlist.losses.domains import feasible
 from shortlist.solvers.duals import as_array
 from shortlist.solvers.records.result import Status
-from shortlist.solvers.strategy import ascent
+from shortlist.solvers.strategy import ascent, descents
 from shortlist.solvers.strategy import train as training
 from shortlist.solvers.strategy.path import Path
 from shortlist.solvers.strategy.train import train
@@ -213,7 +213,8 @@ def test_few_coordinate_steps_against_fifty_digits(row, scale, way, monkeypatch)
         monkeypatch.setattr(training, "_patience", lambda *_: np.inf)
     if way != "in double":
         monkeypatch.setattr(ascent, "is_too_coarse", lambda _: False)
-        monkeypatch.setattr(training, "go_on_in_double", lambda *_: Status.COARSE)
+        for module in (training, descents):
+            monkeypatch.setattr(module, "go_on_in_double", lambda *_: Status.COARSE)
     for C, max_epochs in ((1.0, 10), (1.0, 40), (1e3, 40)):
         cost = np.full(FEW, C)
         problem = make_problem("dense", row.loss(), X, y, cost, 1.0)

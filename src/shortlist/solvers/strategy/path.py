@@ -22,8 +22,9 @@ from shortlist.solvers.records.checkpoint import Keeper, Snapshot
 from shortlist.solvers.records.run import Callback
 from shortlist.solvers.storage.base import Costs, State, rounding_of_duals
 from shortlist.solvers.strategy.conditioning import has_small_scores, plan
+from shortlist.solvers.strategy.descents import fill_duals_at
 from shortlist.solvers.strategy.hessian import Kind, uniform_model
-from shortlist.solvers.strategy.train import MIN_TOL_FOR_DESCENT, Solution, fill_duals_at, train
+from shortlist.solvers.strategy.train import MIN_TOL_FOR_DESCENT, Solution, train
 from shortlist.solvers.threads import one_blas_thread
 
 # Multiples t of the duals that are tried, from 1 down to C / C', evenly in log t, and the largest

@@ -10,28 +10,24 @@ from shortlist.solvers.problem import Problem
 from shortlist.solvers.records.certificate import Point
 from shortlist.solvers.records.checkpoint import (
     ASCENT,
-    DESCENT,
     FINISH,
     NONCONVEX,
-    SMOOTHED,
     Keeper,
     Snapshot,
     restored_state,
 )
 from shortlist.solvers.records.result import Result, Status
 from shortlist.solvers.records.run import Callback, Run, StopTraining
-from shortlist.solvers.storage.base import State, squared_norm
+from shortlist.solvers.storage.base import State
 from shortlist.solvers.strategy.ascent import RESOLUTION_ULPS, ascend, visit_fresh
 from shortlist.solvers.strategy.conditioning import NS_LOSS, NS_MULTIPLICATION, plan
 from shortlist.solvers.strategy.descent import descend
+from shortlist.solvers.strategy.descents import descend_from
 from shortlist.solvers.strategy.double import descend_in_double, go_on_in_double
 from shortlist.solvers.strategy.hessian import Kind
 from shortlist.solvers.strategy.multipliers import (
-    allows_multipliers,
-    solve_by_multipliers,
     suits_multipliers,
 )
-from shortlist.solvers.strategy.smoothing import descend_smoothed
 from shortlist.solvers.strategy.starts import begin_at_means, least_squares, mean_eta
 from shortlist.solvers.threads import crew_for, one_blas_thread
 
@@ -68,14 +64,8 @@ EPOCHS_BEFORE_MULTIPLIERS = 60.0
 EPOCHS_ON_TABLES = 600.0
 # The same on a smooth hinge.
 EPOCHS_ON_TABLES_SMOOTH = 300.0
-# L-BFGS on a smooth hinge of few weights gives way to multipliers after so many evaluations. Letter
-# takes 26 to 30. On noisy labels of 31 unequal classes (2000 x 15) L-BFGS takes 562 at C = 10, and
-# ends at max_epochs at C = 100, where multipliers take 30 and 69.
-EVALUATIONS_BEFORE_MULTIPLIERS = 60
 # A loss that is not convex needs no better start than this.
 START_TOL = 1e-8
-# Without duals, descents go on while each leaves less than this share of the gap.
-MAX_GAP_RATIO_PER_DESCENT = 0.5
 # Below this tolerance SDCA finishes faster than a descent.
 MIN_TOL_FOR_DESCENT = 1e-4
 # The last model's weights (``State.best``) need not belong to the start's duals. They are tried as
@@ -207,7 +197,7 @@ def _solve(run: Run, random: np.random.Generator, warm: bool, weights: NDArray |
             weights = run.weights
     if run.stage.name != FINISH:
         assert weights is not None
-        status = _descend(run, weights)
+        status = descend_from(run, weights)
         if status != Status.STALLED or not keeps_duals:
             return status
         # The line search is at the end of its digits; coordinate steps have more.
@@ -257,67 +247,6 @@ def _ascend(run: Run, random: np.random.Generator, patience: float = np.inf) -> 
 def _solve_again(run: Run, random: np.random.Generator) -> Status:
     run.begin(ASCENT)
     return _solve(run, random, True, None)
-
-
-def _descend(run: Run, weights: NDArray) -> Status:
-    """A descent on the primal, or on smoothed versions of it."""
-    if run.stage.name == ASCENT:
-        name = "newton" if suits_multipliers(run.problem) else "l-bfgs"
-        run.solver = f"sdca + {name}" if run.epochs else name
-        run.begin(DESCENT)
-    if not run.problem.loss.smooth:
-        suits = suits_multipliers(run.problem)
-        return _solve_by_multipliers(run, weights) if suits else descend_smoothed(run, weights)
-    patience = EVALUATIONS_BEFORE_MULTIPLIERS if allows_multipliers(run.problem) else np.inf
-    if run.stage.name == SMOOTHED:  # resumed
-        return _solve_by_multipliers(run, weights)
-    status, for_dual = descend(run, weights, patience)
-    if status == Status.SLOW:
-        assert run.weights is not None
-        run.solver += " + newton"
-        return _solve_by_multipliers(run, run.weights)
-    if not run.problem.keeps_duals:
-        return _descend_further(run, status)
-    if for_dual is not None:
-        if status == Status.CONVERGED and run.one_of_many:
-            run.point_of_duals = for_dual
-        else:
-            fill_duals_at(run.problem, for_dual, run.state)
-    return status
-
-
-def _solve_by_multipliers(run: Run, weights: NDArray) -> Status:
-    """They compute in double anyway: so do the certificates, and duals keep all their digits."""
-    status = Status.COARSE
-    if run.problem.storage.dtype != np.float64:
-        status = go_on_in_double(
-            run,
-            lambda wide: solve_by_multipliers(
-                wide, weights if wide.weights is None else wide.weights
-            ),
-        )
-    return solve_by_multipliers(run, weights) if status == Status.COARSE else status
-
-
-def fill_duals_at(problem: Problem, point: Point, state: State) -> None:
-    """Make the gradients at a point the duals of the state."""
-    found, error = point.certificate, np.inf
-    if found is not None:
-        error = found.apart - np.sqrt(squared_norm(point.gradient))
-    problem.fill_duals(point.place, state, point.gradient, float(error))
-
-
-def _descend_further(run: Run, status: Status) -> Status:
-    """Where the objective has settled, bring down the gradient, and so the gap, without duals.
-
-    Every descent begins with new directions.
-    """
-    gap = np.inf
-    while status == Status.STALLED and run.history[-1].gap < MAX_GAP_RATIO_PER_DESCENT * gap:
-        gap = run.history[-1].gap
-        assert run.weights is not None
-        status, _ = descend(run, run.weights)
-    return status
 
 
 def _descend_at_once(problem: Problem, tol: float) -> bool:
