@@ -49,7 +49,8 @@ RESOLUTION_ULPS = 8
 SUPPORT_GAP_SHARE = 0.3
 # The later in a fit, the fewer duals enter or leave the support, and the more it pays to visit it
 # between two epochs: for the time of as many epochs as were spent so far, but at most so many. The
-# hinge on digits at C = 1 and 10 takes 18 and 33 epochs instead of 30 and 80.
+# hinge on digits at C = 1 and 10 takes 18 and 33 epochs instead of 30 and 80, with a joint step
+# after every round.
 MAX_EPOCHS_ON_SUPPORT = 15.0
 # If the gap is nearly small enough, visit only part of the examples next: enough to reach this
 # share of the gap asked for, and at most this part. Softmax on 60,000 x 768 embeddings of 200
