@@ -123,11 +123,12 @@ class Run:
 
     def solved(self, found: Evaluation) -> bool:
         """Whether the gap is small enough, as a share of what can be gained or as it is."""
-        if found.within(self.tol) or found.relative_gap > self.tol:
-            return found.within(self.tol)
+        if found.within(self.tol):
+            return True
         # The promise is P(0) at most. To know it costs a pass over the examples.
-        tiny = found.gap <= self.tol**2 * self.at_zero
-        return tiny and found.gap <= self.negligible
+        if found.relative_gap > self.tol or found.gap > self.tol**2 * self.at_zero:
+            return False
+        return found.gap <= self.negligible
 
     def record(self, found: Certificate, weights: NDArray, trusted: bool = True) -> Evaluation:
         """Note an evaluation. Time spent on validation accuracy is not training time.

@@ -74,28 +74,28 @@ def _go_on_by_multipliers(run: Run, weights: NDArray) -> Status:
 def _descend_on_in_double(run: Run, weights: NDArray) -> Status:
     """Features of very different sizes leave gradients in single precision few digits."""
 
-    def solve(wide: Run) -> Status:
-        start = weights if wide.weights is None else wide.weights
-        status, for_dual = descend(wide, start.astype(np.float64))
+    def solve(run: Run, weights: NDArray) -> Status:
+        status, for_dual = descend(run, weights)
         if for_dual is not None:
-            fill_duals_at(wide.problem, for_dual, wide.state)
+            fill_duals_at(run.problem, for_dual, run.state)
         return status
 
-    status = go_on_in_double(run, solve)
-    return descend(run, weights)[0] if status == Status.COARSE else status
+    return _in_double(run, weights, solve)
 
 
 def _solve_by_multipliers(run: Run, weights: NDArray) -> Status:
     """They compute in double anyway: so do the certificates, and duals keep all their digits."""
+    return _in_double(run, weights, solve_by_multipliers)
+
+
+def _in_double(run: Run, weights: NDArray, solve: Callable[[Run, NDArray], Status]) -> Status:
+    """Solve from ``weights`` on in double; in single precision where memory is short of a copy."""
     status = Status.COARSE
     if run.problem.storage.dtype != np.float64:
         status = go_on_in_double(
-            run,
-            lambda wide: solve_by_multipliers(
-                wide, weights if wide.weights is None else wide.weights
-            ),
+            run, lambda wide: solve(wide, weights if wide.weights is None else wide.weights)
         )
-    return solve_by_multipliers(run, weights) if status == Status.COARSE else status
+    return solve(run, weights) if status == Status.COARSE else status
 
 
 def fill_duals_at(problem: Problem, point: Point, state: State) -> None:

@@ -205,6 +205,7 @@ def solve_by_multipliers(run: Run, weights: NDArray) -> Status:
             state.rounding = inf
             best_dual = max(best_dual, point.dual)
         near.release(point)
+        # Half of what is negligible: this dual is not certified yet.
         least_gain = max(MIN_GAIN_OVER_P0 * run.at_zero, 0.5 * run.negligible)
         nothing_to_gain = run.at_zero - best_dual <= least_gain
         if nothing_to_gain:
